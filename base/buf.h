@@ -1,0 +1,35 @@
+/*
+ * buf: growing byte buffer with a maximum given at init and sticky failure: appends after a failure
+ * do nothing, so a writer checks once at the end. Always NUL-terminated after data (not counted).
+ */
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+struct buf {
+    char *data; /* NULL until the first append; data[len] == 0 otherwise */
+    size_t len;
+    size_t cap;
+    size_t max;
+    bool failed;
+};
+
+void buf_init(struct buf *b, size_t max);
+void buf_fini(struct buf *b);  /* accepts zeroed */
+void buf_clear(struct buf *b); /* empty, not failed, memory kept */
+void buf_put(struct buf *b, const void *p, size_t len);
+void buf_puts(struct buf *b, const char *s);
+void buf_putc(struct buf *b, char c);
+void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
+/* 0, or -1 with ERR_LIMIT/ERR_NOMEM when any append failed. */
+int buf_check(const struct buf *b, struct err *e) MUST_CHECK;
+/* Moves the bytes out (caller frees); the buffer is empty afterwards. Never NULL unless failed. */
+char *buf_take(struct buf *b, size_t *out_len) MUST_CHECK;
+
+#define AUTO_BUF __attribute__((cleanup(buf_fini)))

@@ -1,0 +1,49 @@
+/*
+ * file: *at() helpers. Paths are opened below a directory descriptor, never followed through links,
+ * and only regular files are read. A write is a temporary in the same directory, fsync, rename,
+ * fsync of the directory: whole or absent.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/* Opens a directory by user-given path (links allowed on the way: the user named it). */
+int file_open_dir(const char *path, int *out_fd, struct err *e) MUST_CHECK;
+int file_open_dir_at(int dirfd, const char *name, int *out_fd, struct err *e) MUST_CHECK; /* no links */
+/* Read-only, regular file, O_NOFOLLOW on every component of `name` (openat2 RESOLVE_BENEATH|NO_SYMLINKS). */
+int file_open_at(int dirfd, const char *name, int *out_fd, uint64_t *out_size, struct err *e) MUST_CHECK;
+/* Whole file ≤ max bytes into *out (NUL after the data, caller frees). */
+int file_read_at(int dirfd, const char *name, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
+/* The same by user-given path (relative to the working directory; links allowed). "-" reads standard input. */
+int file_read(const char *path, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
+/* A /proc or /sys file whose size is unknown; ≤ max bytes. */
+int file_read_pseudo_at(int dirfd, const char *name, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
+/* Creates or replaces; durable when it returns 0. */
+int file_write_at(int dirfd, const char *name, const void *p, size_t len, mode_t mode, struct err *e) MUST_CHECK;
+int file_write(const char *path, const void *p, size_t len, mode_t mode, struct err *e) MUST_CHECK;
+/* Fails with ERR_CONFLICT when the name exists. */
+int file_create_at(int dirfd, const char *name, const void *p, size_t len, mode_t mode, struct err *e) MUST_CHECK;
+int file_write_all(int fd, const void *p, size_t len, struct err *e) MUST_CHECK;
+int file_mkdirs_at(int dirfd, const char *path, mode_t mode, struct err *e) MUST_CHECK; /* existing is fine */
+int file_sync_dir(int dirfd, struct err *e) MUST_CHECK;
+/* Copies a regular file; *out_digest may be NULL. */
+int file_copy_at(int src_dirfd, const char *src, int dst_dirfd, const char *dst, mode_t mode, struct err *e) MUST_CHECK;
+/* Removes a tree below dirfd; a missing name is success. */
+int file_remove_tree_at(int dirfd, const char *name, struct err *e) MUST_CHECK;
+
+/* Regular files below dirfd, relative names in byte order; a link, device or socket is an error (ERR_INPUT, "file.kind").
+ * names[i] are heap strings; free with file_list_fini. Hidden names are included. Depth ≤ 16, count ≤ max. */
+struct file_list {
+    char **names;
+    size_t n;
+};
+int file_list_at(int dirfd, size_t max, struct file_list *out, struct err *e) MUST_CHECK;
+void file_list_fini(struct file_list *l);
+#define AUTO_FILE_LIST __attribute__((cleanup(file_list_fini)))

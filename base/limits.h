@@ -1,0 +1,54 @@
+/*
+ * limits: every size and count cap of the product, with its reason. A cap is checked before memory is
+ * taken. Raise one only here.
+ */
+#pragma once
+
+#define LIMIT_KIB(n) ((size_t) (n) << 10)
+#define LIMIT_MIB(n) ((size_t) (n) << 20)
+
+/* JSON. The deepest real fixture has 12 levels; cJSON recurses. A node costs cJSON 64 bytes, so 1 MiB may become 40 MiB. */
+#define LIMIT_JSON_DEPTH 16
+#define LIMIT_JSON_TOKENS ((size_t) 400000)
+#define LIMIT_JSON_DOCUMENT LIMIT_MIB(1) /* our own documents: manifest, definition, acceptance, audit */
+#define LIMIT_REPORT LIMIT_MIB(4)        /* a report with embedded samples: the real one with 1,461 samples has 100 KB */
+#define LIMIT_ENVELOPE LIMIT_KIB(256)    /* a DSSE envelope; ours have about 2 KB */
+#define LIMIT_SIGNATURES 16              /* per envelope */
+
+/* Definition. */
+#define LIMIT_YAML LIMIT_KIB(256)
+#define LIMIT_YAML_DEPTH 12
+#define LIMIT_GATES 64
+
+/* Evidence. */
+#define LIMIT_MEMBERS 4096                 /* decisions U30: a manifest of 4,096 entries stays under 1 MiB */
+#define LIMIT_MEMBER LIMIT_MIB(1024)
+#define LIMIT_ARCHIVE LIMIT_MIB(2048)
+#define LIMIT_RELNAME 100                  /* ustar's name field: no prefix field, no extension */
+#define LIMIT_RELNAME_SEGMENTS 8
+#define LIMIT_KEYS 256                     /* keys in one keyring */
+#define LIMIT_PEM LIMIT_KIB(16)
+
+/* Result trees and samples. */
+#define LIMIT_TREE_FILES 4096
+#define LIMIT_SAMPLES ((size_t) 200000)    /* 86,401 s at 2 Hz is 172,802 */
+#define LIMIT_SAMPLES_FILE LIMIT_MIB(32)
+#define LIMIT_CHECKS 2048                  /* acceptance checks; the seed has 199 */
+#define LIMIT_METRICS 512
+#define LIMIT_PHASE_MARKERS 1024
+
+/* Arenas. */
+#define LIMIT_ARENA_REQUEST LIMIT_MIB(1)
+#define LIMIT_ARENA_JOB LIMIT_MIB(256)
+
+/* Runner. */
+#define LIMIT_LOG LIMIT_MIB(64)            /* run.log, build.log: cut with a note beyond this */
+#define LIMIT_BUILD_MESSAGES LIMIT_MIB(64)
+
+/* HTTP. */
+#define LIMIT_URL ((size_t) 2048)
+#define LIMIT_FORM LIMIT_KIB(64)
+#define LIMIT_CONNECTIONS 512              /* 200 concurrent uploads and room for readers */
+#define LIMIT_CONNECTION_MEMORY LIMIT_KIB(128)
+#define LIMIT_QUEUE 512                    /* ingest jobs waiting */
+#define LIMIT_PAGE LIMIT_MIB(4)            /* one rendered page */

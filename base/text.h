@@ -1,0 +1,30 @@
+/*
+ * text: byte classes and encodings of text: UTF-8, hex, base64 (RFC 4648), slugs. No locale.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+bool text_is_utf8(const char *s, size_t len); /* RFC 3629: no overlong, no surrogates, ≤ U+10FFFF */
+bool text_is_hex(const char *s, size_t len);  /* lower case only */
+void text_hex(const uint8_t *bytes, size_t len, char *out); /* writes 2·len + NUL */
+bool text_unhex(const char *s, size_t len, uint8_t *out) MUST_CHECK; /* lower case only, len even, writes len/2 */
+
+size_t text_base64_size(size_t len);                       /* bytes text_base64 writes, NUL included */
+void text_base64(const uint8_t *p, size_t len, char *out); /* standard alphabet, padded, NUL */
+/* Standard or URL-safe alphabet (not both in one text), padding required or absent consistently, no white space,
+ * zero trailing bits (DSSE protocol: verifiers accept both alphabets). out holds at least len/4*3+3 bytes. */
+bool text_unbase64(const char *s, size_t len, uint8_t *out, size_t *out_len) MUST_CHECK;
+
+bool text_is_slug(const char *s);    /* gates: [a-z0-9][a-z0-9-]{0,62} */
+bool text_is_name(const char *s);    /* owner, repository, runner, token names: [A-Za-z0-9_][A-Za-z0-9._-]{0,63}, no ".." */
+bool text_is_project(const char *s); /* owner/name, both text_is_name, name not ending .json .txt .md .git */
+bool text_is_run_id(const char *s);  /* YYYYMMDDThhmmssZ-xxxxxxxx, a real date */
+/* Damerau-Levenshtein nearest of n candidates within distance ≤ 2 (≤ 1 for words under 4 letters), else NULL: "did you mean". */
+const char *text_nearest(const char *word, const char *const *candidates, size_t n);
+/* Shell-style pattern with '*' only (environment names: "MIMALLOC_*"). */
+bool text_glob(const char *pattern, const char *s);
