@@ -1,0 +1,64 @@
+/*
+ * schema: table-driven shape of a definition. One table per document part feeds four things: the
+ * type of each YAML scalar, the error messages, the canonical form and the published JSON Schema.
+ * Knows nothing of what the parts mean. Tables are const and shared.
+ */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+enum schema_type {
+    SCHEMA_STRING,   /* any text */
+    SCHEMA_BOOL,     /* true | false */
+    SCHEMA_INTEGER,  /* |n| ≤ 2^53-1 */
+    SCHEMA_NUMBER,   /* finite */
+    SCHEMA_DURATION, /* "500ms" "95s" "10m" "1h" → canonical integer milliseconds; a bare integer is refused */
+    SCHEMA_ENUM,     /* one of .words */
+    SCHEMA_POINTER,  /* RFC 6901, '*' tokens allowed */
+    SCHEMA_RELNAME,  /* base/relname.h */
+    SCHEMA_SLUG,     /* text_is_slug */
+    SCHEMA_ANY,      /* any JSON value: plain YAML scalars are typed by the JSON grammar, quoted ones are strings */
+    SCHEMA_ARRAY,    /* of .item, at least .min_items */
+    SCHEMA_OBJECT,   /* .fields, closed */
+    SCHEMA_MAP,      /* free keys, values of .item */
+};
+
+struct schema;
+
+struct schema_field {
+    const char *key;
+    const struct schema *schema;
+    bool required;
+    bool unhashed; /* labels and time-outs: kept, but in neither digest (decisions U2) */
+};
+
+struct schema {
+    enum schema_type type;
+    const char *about; /* one sentence for the JSON Schema and `cleanrun help definition` */
+    const struct schema_field *fields;
+    size_t n_fields;
+    const struct schema *item;
+    const char *const *words; /* ENUM: NULL-terminated */
+    size_t min_items;
+    double min; /* INTEGER and NUMBER: used when min < max */
+    double max;
+};
+
+#define SCHEMA_FIELDS(table) .fields = (table), .n_fields = sizeof(table) / sizeof((table)[0])
+
+/* Checks an already typed JSON value (definition.json) against a table. The error names the JSON Pointer. */
+int schema_check(const struct schema *s, const cJSON *value, struct err *e) MUST_CHECK;
+/* The table as a JSON Schema 2020-12 fragment (new tree, caller frees). */
+int schema_to_json_schema(const struct schema *s, cJSON **out, struct err *e) MUST_CHECK;
+
+/* The parts. Each table lives with the module that gives it meaning. */
+extern const struct schema schema_experiment; /* definition_schema.c: class build run conditioning phases sampling windows modes host */
+extern const struct schema schema_accept;     /* acceptance_schema.c: policy `accept` */
+extern const struct schema schema_identity;   /* audit_schema.c: policy `identity` */
+extern const struct schema schema_infer;      /* audit_schema.c: policy `infer` */
+extern const struct schema schema_audit;      /* audit_schema.c: policy `audit` */
