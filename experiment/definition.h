@@ -45,6 +45,8 @@ int definition_parse(const char *bytes, size_t len, struct definition *out, stru
 void definition_fini(struct definition *d); /* accepts zeroed */
 /* The canonical bytes of definition.json (pretty JSON, fixed key order). Caller frees. */
 int definition_write(const struct definition *d, char **out, size_t *out_len, struct err *e) MUST_CHECK;
+/* An unhashed value (label, time-out) by its pointer in the document, "/policy/audit/metrics/0/label"; NULL when not given. */
+const cJSON *definition_note(const struct definition *d, const char *pointer);
 /* JSON Pointers of experiment keys whose values differ, as a JSON array of {field, baseline, current} (absent side omitted). */
 int definition_experiment_diff(const struct definition *baseline, const struct definition *current, cJSON **out, struct err *e) MUST_CHECK;
 /* The JSON Schema of cleanrun.yaml (caller frees). */

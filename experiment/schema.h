@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "experiment/yaml_in.h"
 
 enum schema_type {
     SCHEMA_STRING,   /* any text */
@@ -51,13 +52,26 @@ struct schema {
 
 #define SCHEMA_FIELDS(table) .fields = (table), .n_fields = sizeof(table) / sizeof((table)[0])
 
-/* Checks an already typed JSON value (definition.json) against a table. The error names the JSON Pointer. */
-int schema_check(const struct schema *s, const cJSON *value, struct err *e) MUST_CHECK;
+/* Checks an already typed JSON value (definition.json) against a table; `where` is the value's JSON Pointer and
+ * begins the message. Unhashed fields must not stand in it: they live in the notes. */
+int schema_check(const struct schema *s, const cJSON *value, const char *where, struct err *e) MUST_CHECK;
+/* The table entry for a plain pointer below `s`, e.g. "/run/timeout"; NULL when there is none. *out_unhashed tells
+ * whether the last field on the way is unhashed. */
+const struct schema *schema_at(const struct schema *s, const char *pointer, bool *out_unhashed);
+/* One value of a leaf type (no ARRAY, OBJECT, MAP), as it stands in a canonical document. */
+int schema_check_leaf(const struct schema *s, const cJSON *value, const char *where, struct err *e) MUST_CHECK;
+/* YAML nodes → the typed canonical value (new tree, caller frees). Unhashed values go to `notes` (an object) under
+ * their JSON Pointer, which begins with `where`. Messages carry file:line:column and "did you mean". */
+int schema_from_yaml(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,
+                     cJSON *notes, cJSON **out, struct err *e) MUST_CHECK;
+
 /* The table as a JSON Schema 2020-12 fragment (new tree, caller frees). */
 int schema_to_json_schema(const struct schema *s, cJSON **out, struct err *e) MUST_CHECK;
 
 /* The parts. Each table lives with the module that gives it meaning. */
+extern const struct schema schema_gate;       /* definition_schema.c: one gate as written in cleanrun.yaml */
 extern const struct schema schema_experiment; /* definition_schema.c: class build run conditioning phases sampling windows modes host */
+extern const struct schema schema_policy;     /* definition_schema.c: identity infer accept audit repeats confirm soak */
 extern const struct schema schema_accept;     /* acceptance_schema.c: policy `accept` */
 extern const struct schema schema_identity;   /* audit_schema.c: policy `identity` */
 extern const struct schema schema_infer;      /* audit_schema.c: policy `infer` */

@@ -1,0 +1,306 @@
+/* YAML nodes → typed canonical values by schema tables, with places in every message. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "base/num.h"
+#include "base/text.h"
+#include "experiment/pointer.h"
+#include "experiment/schema.h"
+
+enum { SUGGEST_MAX = 64 };
+
+struct place {
+    const char *file;
+    const struct yaml_node *node;
+};
+
+static int fail(struct place at, const char *code, const char *what, struct err *e)
+{
+    return err_set(e, ERR_INPUT, code, "%s:%zu:%zu: %s", at.file, at.node->line, at.node->column, what);
+}
+
+static const char *kind_name(enum yaml_kind kind)
+{
+    switch (kind) {
+    case YAML_SCALAR:
+        return "a single value";
+    case YAML_LIST:
+        return "a list";
+    case YAML_MAPPING:
+        return "a mapping";
+    }
+    return "something else";
+}
+
+static int wrong_kind(struct place at, const char *expected, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "definition.type", "%s:%zu:%zu: expected %s, found %s", at.file,
+                   at.node->line, at.node->column, expected, kind_name(at.node->kind));
+}
+
+static int deliver(cJSON *made, cJSON **out, struct err *e)
+{
+    if (!made)
+        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    *out = made;
+    return 0;
+}
+
+/* "95s" → 95000; the unit is mandatory. */
+static bool parse_duration(const char *text, double *out_ms)
+{
+    static const struct {
+        const char *unit;
+        uint64_t ms;
+    } units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
+    size_t digits = strspn(text, "0123456789");
+    uint64_t n = 0;
+
+    if (digits == 0 || digits > 10 || !num_parse_u64(text, digits, UINT32_MAX, &n))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (strcmp(text + digits, units[i].unit) == 0) {
+            *out_ms = (double) (n * units[i].ms);
+            return true;
+        }
+    return false;
+}
+
+/* A plain scalar by the JSON grammar, everything else is text. */
+static cJSON *any_scalar(const struct yaml_node *node)
+{
+    double v = 0;
+
+    if (!node->plain)
+        return cJSON_CreateString(node->text);
+    if (strcmp(node->text, "true") == 0)
+        return cJSON_CreateTrue();
+    if (strcmp(node->text, "false") == 0)
+        return cJSON_CreateFalse();
+    if (strcmp(node->text, "null") == 0)
+        return cJSON_CreateNull();
+    if (num_parse_double(node->text, strlen(node->text), &v))
+        return cJSON_CreateNumber(v);
+    return cJSON_CreateString(node->text);
+}
+
+static int number_from(const struct schema *s, struct place at, cJSON **out, struct err *e)
+{
+    const char *text = at.node->text;
+    double v = 0;
+
+    if (s->type == SCHEMA_DURATION) {
+        if (!parse_duration(text, &v))
+            return fail(at, "definition.duration", "expected a duration with its unit: 500ms, 95s, 10m or 1h", e);
+        return deliver(cJSON_CreateNumber(v), out, e);
+    }
+    if (!at.node->plain || !num_parse_double(text, strlen(text), &v))
+        return fail(at, "definition.number", s->type == SCHEMA_INTEGER ? "expected an integer" : "expected a number",
+                    e);
+    if (s->type == SCHEMA_INTEGER && !num_is_safe_integer(v))
+        return fail(at, "definition.number", "expected an integer within ±(2^53-1)", e);
+    if (s->min < s->max && (v < s->min || v > s->max))
+        return err_set(e, ERR_INPUT, "definition.range", "%s:%zu:%zu: %.60s is outside %g … %g", at.file,
+                       at.node->line, at.node->column, text, s->min, s->max);
+    return deliver(cJSON_CreateNumber(v), out, e);
+}
+
+static int enum_error(const struct schema *s, struct place at, struct err *e)
+{
+    size_t n = 0;
+    const char *near = NULL;
+
+    while (s->words[n])
+        n++;
+    near = text_nearest(at.node->text, s->words, n);
+    return err_set(e, ERR_INPUT, "definition.word", "%s:%zu:%zu: '%.60s' is not allowed here%s%s%s%s", at.file,
+                   at.node->line, at.node->column, at.node->text, near ? "; did you mean '" : "; first allowed word: '",
+                   near ? near : s->words[0], "'", near ? "?" : "");
+}
+
+static int text_from(const struct schema *s, struct place at, cJSON **out, struct err *e)
+{
+    AUTO_JSON cJSON *made = cJSON_CreateString(at.node->text);
+    char where[256];
+
+    if (!made)
+        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    (void) snprintf(where, sizeof where, "%.200s:%zu:%zu", at.file, at.node->line, at.node->column);
+    if (schema_check_leaf(s, made, where, e) < 0)
+        return s->type == SCHEMA_ENUM ? enum_error(s, at, e) : -1;
+    *out = STEAL(made);
+    return 0;
+}
+
+static int leaf_from(const struct schema *s, struct place at, cJSON **out, struct err *e)
+{
+    if (at.node->kind != YAML_SCALAR)
+        return wrong_kind(at, "a single value", e);
+    if (s->type == SCHEMA_BOOL) {
+        if (!at.node->plain || (strcmp(at.node->text, "true") != 0 && strcmp(at.node->text, "false") != 0))
+            return fail(at, "definition.bool", "expected true or false", e);
+        return deliver(cJSON_CreateBool(at.node->text[0] == 't'), out, e);
+    }
+    if (s->type == SCHEMA_INTEGER || s->type == SCHEMA_NUMBER || s->type == SCHEMA_DURATION)
+        return number_from(s, at, out, e);
+    return text_from(s, at, out, e);
+}
+
+static int unknown_key(const struct schema *s, const char *file, const struct yaml_node *child, struct err *e)
+{
+    const char *keys[SUGGEST_MAX];
+    size_t n = 0;
+    const char *near = NULL;
+
+    for (; n < s->n_fields && n < SUGGEST_MAX; n++)
+        keys[n] = s->fields[n].key;
+    near = text_nearest(child->key, keys, n);
+    return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s%s%s", file, child->key_line,
+                   child->key_column, child->key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static const struct yaml_node *child_of(const struct yaml_node *node, const char *key)
+{
+    for (const struct yaml_node *c = node->first; c; c = c->next)
+        if (strcmp(c->key, key) == 0)
+            return c;
+    return NULL;
+}
+
+static bool put(cJSON *parent, const char *key, cJSON *value)
+{
+    bool ok = key ? cJSON_AddItemToObject(parent, key, value) : cJSON_AddItemToArray(parent, value);
+
+    if (!ok)
+        json_free(value);
+    return ok;
+}
+
+/* Recursion is bounded: yaml_in refuses nesting deeper than LIMIT_YAML_DEPTH. */
+/* NOLINTBEGIN(misc-no-recursion) */
+static int any_from(const struct yaml_node *node, cJSON **out, struct err *e)
+{
+    AUTO_JSON cJSON *made = NULL;
+
+    if (node->kind == YAML_SCALAR)
+        return deliver(any_scalar(node), out, e);
+    made = node->kind == YAML_LIST ? cJSON_CreateArray() : cJSON_CreateObject();
+    for (const struct yaml_node *c = node->first; made && c; c = c->next) {
+        cJSON *child = NULL;
+
+        if (any_from(c, &child, e) < 0)
+            return -1;
+        if (!put(made, c->key, child))
+            return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    }
+    return deliver(STEAL(made), out, e);
+}
+
+static int field_from(const struct schema_field *field, const char *file, const struct yaml_node *child,
+                      const char *where, cJSON *notes, cJSON *object, struct err *e)
+{
+    AUTO_FREE char *at = pointer_join(where, field->key);
+    cJSON *value = NULL;
+
+    if (!at)
+        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    if (schema_from_yaml(field->schema, file, child, at, notes, &value, e) < 0)
+        return -1;
+    if (!put(field->unhashed ? notes : object, field->unhashed ? at : field->key, value))
+        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    return 0;
+}
+
+/* Members in the order of the table, so that the canonical document reads the same for every author. */
+static int object_from(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,
+                       cJSON *notes, cJSON **out, struct err *e)
+{
+    AUTO_JSON cJSON *made = cJSON_CreateObject();
+    struct place at = { file, node };
+
+    if (!made)
+        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    if (node->kind != YAML_MAPPING)
+        return wrong_kind(at, "a mapping", e);
+    for (const struct yaml_node *c = node->first; c; c = c->next) {
+        bool known = false;
+
+        for (size_t i = 0; i < s->n_fields && !known; i++)
+            known = strcmp(s->fields[i].key, c->key) == 0;
+        if (!known)
+            return unknown_key(s, file, c, e);
+    }
+    for (size_t i = 0; i < s->n_fields; i++) {
+        const struct yaml_node *c = child_of(node, s->fields[i].key);
+
+        if (!c && s->fields[i].required)
+            return err_set(e, ERR_INPUT, "definition.missing", "%s:%zu:%zu: key '%s' is missing", file, node->line,
+                           node->column, s->fields[i].key);
+        if (c && field_from(&s->fields[i], file, c, where, notes, made, e) < 0)
+            return -1;
+    }
+    *out = STEAL(made);
+    return 0;
+}
+
+static int items_from(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,
+                      cJSON *notes, cJSON **out, struct err *e)
+{
+    bool map = s->type == SCHEMA_MAP;
+    AUTO_JSON cJSON *made = map ? cJSON_CreateObject() : cJSON_CreateArray();
+    struct place at = { file, node };
+    size_t index = 0;
+
+    if (!made)
+        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    if (node->kind != (map ? YAML_MAPPING : YAML_LIST))
+        return wrong_kind(at, map ? "a mapping" : "a list", e);
+    if (node->count < s->min_items)
+        return err_set(e, ERR_INPUT, "definition.items", "%s:%zu:%zu: at least %zu needed, %zu given", file, node->line,
+                       node->column, s->min_items, node->count);
+    for (const struct yaml_node *c = node->first; c; c = c->next) {
+        char number[24];
+        AUTO_FREE char *below = NULL;
+        cJSON *child = NULL;
+
+        (void) snprintf(number, sizeof number, "%zu", index++);
+        below = pointer_join(where, map ? c->key : number);
+        if (!below)
+            return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+        if (schema_from_yaml(s->item, file, c, below, notes, &child, e) < 0)
+            return -1;
+        if (!put(made, map ? c->key : NULL, child))
+            return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    }
+    *out = STEAL(made);
+    return 0;
+}
+
+int schema_from_yaml(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,
+                     cJSON *notes, cJSON **out, struct err *e)
+{
+    switch (s->type) {
+    case SCHEMA_OBJECT:
+        return object_from(s, file, node, where, notes, out, e);
+    case SCHEMA_ARRAY:
+    case SCHEMA_MAP:
+        return items_from(s, file, node, where, notes, out, e);
+    case SCHEMA_ANY:
+        return any_from(node, out, e);
+    case SCHEMA_STRING:
+    case SCHEMA_BOOL:
+    case SCHEMA_INTEGER:
+    case SCHEMA_NUMBER:
+    case SCHEMA_DURATION:
+    case SCHEMA_ENUM:
+    case SCHEMA_POINTER:
+    case SCHEMA_RELNAME:
+    case SCHEMA_SLUG:
+        break;
+    }
+    return leaf_from(s, (struct place){ file, node }, out, e);
+}
+/* NOLINTEND(misc-no-recursion) */
