@@ -18,6 +18,8 @@ const char *public_key_id(const struct public_key *k);
 const struct digest *public_key_fingerprint(const struct public_key *k);
 /* Strict DER ECDSA-Sig-Value over a SHA-256; false for anything but a valid signature. */
 bool public_key_verify(const struct public_key *k, const struct digest *message_digest, const uint8_t *sig, size_t sig_len) MUST_CHECK;
+/* An uncompressed point (0x04, X, Y: 65 bytes) on the curve. */
+int public_key_from_point(const uint8_t *point, size_t len, struct public_key **out, struct err *e) MUST_CHECK;
 /* SPKI PEM text, caller frees. */
 int public_key_write(const struct public_key *k, char **out_pem, struct err *e) MUST_CHECK;
 
@@ -33,6 +35,24 @@ struct keyring_entry {
 struct keyring;
 struct keyring *keyring_new(void) MUST_CHECK;
 void keyring_free(struct keyring *r);
-/* Takes the key; copies the entry. */
+/* Takes the key in every case (freed on failure); copies the entry. The same key twice is ERR_CONFLICT. */
 int keyring_add(struct keyring *r, struct public_key *key, const struct keyring_entry *entry, struct err *e) MUST_CHECK;
 size_t keyring_count(const struct keyring *r);
+/* Borrowed until keyring_free; i < keyring_count. */
+const struct public_key *keyring_key(const struct keyring *r, size_t i);
+const struct keyring_entry *keyring_entry(const struct keyring *r, size_t i);
+/* Index of the key with this id (base64, or the hex fingerprint); keyring_count when there is none. */
+size_t keyring_index(const struct keyring *r, const char *keyid);
+/* NULL when the key may sign for `project` (NULL: no project asked) at now_us; else why not (static text). */
+const char *keyring_refusal(const struct keyring *r, size_t i, const char *project, int64_t now_us);
+
+static inline void cleanup_public_key(struct public_key **k)
+{
+    public_key_free(*k);
+}
+#define AUTO_PUBLIC_KEY __attribute__((cleanup(cleanup_public_key)))
+static inline void cleanup_keyring(struct keyring **r)
+{
+    keyring_free(*r);
+}
+#define AUTO_KEYRING __attribute__((cleanup(cleanup_keyring)))

@@ -20,6 +20,12 @@
  *  "control":null|run id (diagnostic modes), "runner":{"version"},
  *  "files":[{"path","size","sha256","role"}]}     every other member exactly once, byte order of path
  *
+ * Coherence: status PASS needs exit_code 0, no signal, source.unchanged and an executable; in mode clean also report CAPTURED
+ * and acceptance PASS; BUILD_ONLY has neither exit code, report, acceptance nor audit. unchanged says whether start and end
+ * agree in scheme, commit, tree, dirty and fingerprint. A report is the member results/<report>, of role report (CAPTURED) or raw-report (INVALID).
+ * acceptance_status and audit_status other than NOT_APPLICABLE need acceptance.json and audit.json. definition.json is always there.
+ * Standard names carry their standard role; roles definition, source, acceptance, audit, audit-markdown only standard names.
+ *
  * roles: definition build-messages build-log run-log source environment host report raw-report samples acceptance audit
  *        audit-markdown baseline profile
  */
@@ -56,6 +62,10 @@ struct manifest {
     struct digest experiment_digest, policy_digest, executable_digest;
     struct manifest_file *files;
     size_t n_files;
+    struct digest digest; /* SHA-256 of the manifest's bytes */
+    bool has_executable;
+    bool dirty;     /* source.start.dirty or source.end.dirty */
+    bool unchanged; /* source.unchanged, and true: start and end agree */
 };
 
 /* Parses and checks shape and inner coherence (status against its parts, run id, start ≤ end, file list sorted and closed). */
@@ -64,3 +74,17 @@ void manifest_fini(struct manifest *m);
 const struct manifest_file *manifest_find(const struct manifest *m, const char *path);
 bool manifest_is_dirty(const struct manifest *m);
 #define AUTO_MANIFEST __attribute__((cleanup(manifest_fini)))
+
+const char *manifest_status_name(enum manifest_status s); /* "BUILD_ONLY" "PASS" "FAIL" */
+
+/* Role of a standard name of a run directory ("results/s/p.json" → "report"), NULL for a name that has none.
+ * A malformed report is listed as "raw-report" by its writer: report members must be strict JSON. */
+const char *manifest_role_of(const char *path);
+bool manifest_role_known(const char *role);
+
+/* files[] of a run directory as a new JSON array (caller frees): every regular file but manifest.json, in byte order,
+ * hashed. role NULL: manifest_role_of; role may return NULL to refuse the file (ERR_INPUT). */
+int manifest_files_from_dir(int dirfd, const char *(*role)(void *ctx, const char *path), void *ctx, cJSON **out,
+                            struct err *e) MUST_CHECK;
+/* Shape and coherence of a whole document (manifest_check.c); manifest_parse calls it. */
+int manifest_check(const cJSON *document, struct err *e) MUST_CHECK;

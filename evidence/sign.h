@@ -21,3 +21,9 @@ int private_key_write(const struct private_key *k, char **out_pem, struct err *e
 void private_key_free(struct private_key *k);
 const struct public_key *private_key_public(const struct private_key *k);
 int private_key_sign(const struct private_key *k, const struct digest *message_digest, uint8_t out[SIGNATURE_MAX], size_t *out_len, struct err *e) MUST_CHECK;
+
+static inline void cleanup_private_key(struct private_key **k)
+{
+    private_key_free(*k);
+}
+#define AUTO_PRIVATE_KEY __attribute__((cleanup(cleanup_private_key)))

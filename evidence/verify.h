@@ -14,17 +14,20 @@
 #include "base/digest.h"
 #include "base/err.h"
 #include "evidence/manifest.h"
+#include "evidence/verify_stream.h"
 
 struct keyring;
 struct evidence;
 
 struct verify_input {
     int archive_fd;                      /* regular file; read by pread, offset untouched */
-    const struct digest *archive_digest; /* already computed while receiving, or NULL: computed here */
+    const struct digest *archive_digest; /* what the caller believes it is, or NULL; another one is IN-HASH */
+    const struct archive_index *index;   /* made while receiving (evidence/verify_stream.h), or NULL: one pass here */
     const char *envelope;                /* DSSE JSON bytes; NULL or empty: IN-SIGNATURE */
     size_t envelope_len;
     const struct keyring *keyring;       /* empty: IN-KEY */
     const char *project;                 /* NULL offline; else the key must be allowed for it and the manifest must name it */
+    const char *gate;                    /* NULL: any; else the manifest must name it */
     int64_t now_us;                      /* receive time: key validity is judged at it */
 };
 
@@ -40,7 +43,8 @@ enum verify_stage {
 };
 
 struct verify_report {
-    cJSON *document; /* cleanrun-verify/1 {schema, verdict: VALID|INVALID, archive_sha256, keyid, stages[{name, result, code, detail}]} */
+    cJSON *document; /* cleanrun-verify/1 {schema, verdict: VALID|INVALID, archive_sha256, keyid, run, stages[{name, result, code, detail}]};
+                      * run = {project, gate, class, run, mode, status, commit, dirty} or null unless VALID */
     const char *code; /* IN-… of the failing stage, static; NULL when VALID */
     enum verify_stage failed_stage;
 };
@@ -58,3 +62,15 @@ const cJSON *evidence_statement(const struct evidence *ev); /* the verified in-t
 /* Members by name: position in the archive, and verified bytes (≤ max, heap, caller frees). */
 int evidence_locate(const struct evidence *ev, const char *name, uint64_t *out_offset, uint64_t *out_size, struct err *e) MUST_CHECK;
 int evidence_read(const struct evidence *ev, const char *name, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
+/* Descriptor of the archive: borrowed, read by pread only. */
+int evidence_fd(const struct evidence *ev);
+/* Members in archive order. */
+const struct archive_index *evidence_index(const struct evidence *ev);
+const char *verify_stage_name(enum verify_stage stage);
+
+static inline void cleanup_evidence(struct evidence **ev)
+{
+    evidence_free(*ev);
+}
+#define AUTO_EVIDENCE __attribute__((cleanup(cleanup_evidence)))
+#define AUTO_VERIFY_REPORT __attribute__((cleanup(verify_report_fini)))
