@@ -1,0 +1,257 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "experiment/definition.h"
+#include "experiment/pointer.h"
+
+#define BUILD "    build: {command: [make], executable: {from: path, path: app}}\n"
+#define RUN "    run: {command: ['{executable}'], report: s/1.json}\n"
+#define POLICY                                                                                                         \
+    "    identity: [{path: /load/rate, require: required}]\n"                                                          \
+    "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"                                  \
+    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /results/rate, label: rate, unit: 1/s, worse: "       \
+    "lower, tolerance_pct: 5, gated: true}]}\n"
+#define HEAD "version: 1\nproject: o/r\ngates:\n  g1:\n    class: box-a\n"
+#define GOOD HEAD BUILD RUN POLICY
+
+static void parse(const char *text, struct definition_file *out)
+{
+    struct err e = ERR_INIT;
+
+    if (definition_file_parse("f.yaml", text, strlen(text), out, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+static void refuse(const char *text, const char *expected)
+{
+    struct definition_file f = { 0 };
+    struct err e = ERR_INIT;
+
+    assert_int_equal(definition_file_parse("f.yaml", text, strlen(text), &f, &e), -1);
+    if (!strstr(e.text, expected))
+        fail_msg("expected '%s' in: %s", expected, e.text);
+}
+
+static void definition_has_two_halves_and_notes(void **state)
+{
+    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    const struct definition *d = NULL;
+
+    (void) state;
+    parse(GOOD, &f);
+    d = definition_file_gate(&f, NULL);
+    assert_non_null(d);
+    assert_string_equal(d->gate, "g1");
+    assert_string_equal(d->project, "o/r");
+    assert_string_equal(pointer_get(d->document, "/experiment/class")->valuestring, "box-a");
+    assert_string_equal(pointer_get(d->document, "/experiment/build/command/0")->valuestring, "make");
+    assert_null(pointer_get(d->document, "/policy/audit/metrics/0/label"));
+    assert_string_equal(definition_note(d, "/policy/audit/metrics/0/label")->valuestring, "rate");
+    assert_null(definition_file_gate(&f, "g2"));
+}
+
+/* What is measured, what judges, and what only labels: each change moves exactly its own digest. */
+static void definition_digests_move_with_their_half_only(void **state)
+{
+    static const struct {
+        const char *text;
+        bool experiment;
+        bool policy;
+    } cases[] = {
+        { HEAD BUILD RUN POLICY "    conditioning: [{name: warm}]\n", true, false },
+        { HEAD BUILD RUN POLICY "    host: {limits: [{fact: governor, equals: performance}]}\n", true, false },
+        { HEAD BUILD RUN POLICY "    confirm: 2\n", false, true },
+        { HEAD BUILD RUN POLICY "    title: Other words\n", false, false },
+        { HEAD BUILD "    run: {command: ['{executable}'], report: s/1.json, timeout: 10m}\n" POLICY, false, false },
+        { HEAD RUN BUILD POLICY, false, false },
+    };
+    AUTO_DEFINITION_FILE struct definition_file base = { 0 };
+
+    (void) state;
+    parse(GOOD, &base);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+
+        parse(cases[i].text, &f);
+        assert_int_equal(digest_equal(&base.gates[0].experiment_digest, &f.gates[0].experiment_digest),
+                         !cases[i].experiment);
+        assert_int_equal(digest_equal(&base.gates[0].policy_digest, &f.gates[0].policy_digest), !cases[i].policy);
+    }
+}
+
+static void definition_json_reads_back_with_equal_digests(void **state)
+{
+    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_DEFINITION struct definition again = { 0 };
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    parse(GOOD "    title: A gate\n    sampling: {interval: 500ms, into: /resources}\n", &f);
+    assert_int_equal(definition_write(&f.gates[0], &text, &len, &e), 0);
+    if (definition_parse(text, len, &again, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_true(digest_equal(&f.gates[0].experiment_digest, &again.experiment_digest));
+    assert_true(digest_equal(&f.gates[0].policy_digest, &again.policy_digest));
+    assert_string_equal(definition_note(&again, "/title")->valuestring, "A gate");
+    assert_int_equal((int) pointer_get(again.experiment, "/sampling/interval")->valuedouble, 500);
+}
+
+static void definition_json_refuses_what_the_yaml_could_not_say(void **state)
+{
+    static const struct {
+        const char *from;
+        const char *to;
+        const char *expected;
+    } cases[] = {
+        { "\"class\": \"box-a\"", "\"class\": 1", "/experiment/class" },
+        { "\"class\": \"box-a\"", "\"clas\": \"box-a\"", "unknown key" },
+        { "\"worse\": \"lower\"", "\"worse\": \"sideways\"", "/policy/audit/metrics/0/worse" },
+        { "cleanrun-definition/1", "cleanrun-definition/2", "schema" },
+        { "/policy/audit/metrics/0/label", "/policy/audit/metrics/0/path", "not an unhashed key" },
+        { "\"gate\": \"g1\"", "\"gate\": \"G 1\"", "gate name" },
+        { "\"gate\": \"g1\"", "\"gate\": \"commit\"", "gate name" },
+    };
+    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    parse(GOOD, &f);
+    assert_int_equal(definition_write(&f.gates[0], &text, &len, &e), 0);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_DEFINITION struct definition d = { 0 };
+        AUTO_BUF struct buf b = { 0 };
+        const char *at = strstr(text, cases[i].from);
+
+        assert_non_null(at);
+        buf_init(&b, LIMIT_MIB(1));
+        buf_put(&b, text, (size_t) (at - text));
+        buf_puts(&b, cases[i].to);
+        buf_puts(&b, at + strlen(cases[i].from));
+        assert_int_equal(definition_parse(b.data, b.len, &d, &e), -1);
+        if (!strstr(e.text, cases[i].expected))
+            fail_msg("case %zu: expected '%s' in: %s", i, cases[i].expected, e.text);
+    }
+}
+
+static void definition_errors_name_the_place_and_the_likely_word(void **state)
+{
+    (void) state;
+    refuse("version: 1\ngates:\n  g:\n    clas: a\n", "f.yaml:4:5: unknown key 'clas'; did you mean 'class'?");
+    refuse("version: 1\ngate: {}\n", "f.yaml:2:1: unknown key 'gate'; did you mean 'gates'?");
+    refuse("version: 2\ngates: {g: {}}\n", "'version: 1' is required");
+    refuse("version: 1\ngates:\n  Bad_Name: {}\n", "f.yaml:3:3: gate name 'Bad_Name'");
+    refuse("version: 1\ngates:\n  commit: {}\n", "reserved");
+    refuse("version: 1\ngates:\n  g:\n    class: a\n    class: b\n", "f.yaml:5:5: key 'class' again, first at line 4");
+    refuse(HEAD BUILD RUN, "key 'identity' is missing");
+    refuse(HEAD "    build: {command: make, executable: {from: path}}\n" RUN POLICY, "f.yaml:6:21: expected a list");
+    refuse(HEAD "    build: {command: [make], executable: {from: guess}}\n" RUN POLICY, "'guess' is not allowed");
+    refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 500}\n", "expected a duration with its unit");
+    refuse(HEAD BUILD "    run: {command: [a], report: ../x.json}\n" POLICY, "not a safe relative name");
+}
+
+static void definition_refuses_yaml_beyond_the_strict_subset(void **state)
+{
+    (void) state;
+    refuse("version: 1\ngates: &a {}\n", "anchors");
+    refuse("version: 1\ngates: *a\n", "aliases");
+    refuse("version: !!int 1\n", "tags");
+    refuse("version: 1\n<<: {a: b}\n", "merge");
+    refuse("version: 1\n---\nversion: 1\n", "only one document");
+    refuse("version:\n", "a value is missing");
+    refuse("", "empty");
+    refuse("version: [\n", "f.yaml:");
+    refuse("v: {v: {v: {v: {v: {v: {v: {v: {v: {v: {v: {v: {v: 1}}}}}}}}}}}}}\n", "deep");
+    refuse("version: \xff\n", "UTF-8");
+}
+
+/* No schema-less typing: `no`, `12:30:45` and 1e2 stay what the schema says they are. */
+static void definition_types_come_from_the_schema(void **state)
+{
+    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    const cJSON *x = NULL;
+
+    (void) state;
+    parse(HEAD "    build: {command: [no, 12:30:45, 5, 'true'], executable: {from: path, path: 1e2}}\n" RUN
+               "    identity: [{path: /a, require: required}]\n"
+               "    accept: {exact: [{path: /a, equals: 1e2}, {path: /b, equals: '1e2'}, {path: /c, equals: no}, "
+               "{path: /d, equals: true}, {path: /e, equals: null}, {path: /f, equals: [1, {k: '2'}]}]}\n"
+               "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /r, label: r, unit: s, worse: higher, "
+               "tolerance_pct: 5, gated: true}]}\n",
+          &f);
+    x = f.gates[0].experiment;
+    assert_string_equal(pointer_get(x, "/build/command/0")->valuestring, "no");
+    assert_string_equal(pointer_get(x, "/build/command/1")->valuestring, "12:30:45");
+    assert_string_equal(pointer_get(x, "/build/command/2")->valuestring, "5");
+    assert_string_equal(pointer_get(x, "/build/executable/path")->valuestring, "1e2");
+    x = f.gates[0].policy;
+    assert_true(cJSON_IsNumber(pointer_get(x, "/accept/exact/0/equals")));
+    assert_string_equal(pointer_get(x, "/accept/exact/1/equals")->valuestring, "1e2");
+    assert_string_equal(pointer_get(x, "/accept/exact/2/equals")->valuestring, "no");
+    assert_true(cJSON_IsTrue(pointer_get(x, "/accept/exact/3/equals")));
+    assert_true(cJSON_IsNull(pointer_get(x, "/accept/exact/4/equals")));
+    assert_string_equal(pointer_get(x, "/accept/exact/5/equals/1/k")->valuestring, "2");
+}
+
+static void definition_diff_names_each_differing_key(void **state)
+{
+    AUTO_DEFINITION_FILE struct definition_file a = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file b = { 0 };
+    AUTO_JSON cJSON *rows = NULL;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    parse(GOOD, &a);
+    parse("version: 1\nproject: o/r\ngates:\n  g1:\n    class: box-b\n" BUILD RUN POLICY "    conditioning: [{name: x}]\n",
+          &b);
+    assert_int_equal(definition_experiment_diff(&a.gates[0], &b.gates[0], &rows, &e), 0);
+    assert_int_equal(cJSON_GetArraySize(rows), 2);
+    assert_string_equal(pointer_get(rows, "/0/field")->valuestring, "/class");
+    assert_string_equal(pointer_get(rows, "/0/baseline")->valuestring, "box-a");
+    assert_string_equal(pointer_get(rows, "/1/field")->valuestring, "/conditioning");
+    assert_null(pointer_get(rows, "/1/baseline"));
+}
+
+static void definition_publishes_a_json_schema_of_every_key(void **state)
+{
+    AUTO_JSON cJSON *schema = NULL;
+    struct err e = ERR_INIT;
+    static const char *const keys[] = { "class", "build", "run", "conditioning", "phases", "sampling", "windows",
+                                        "modes", "host", "identity", "infer", "accept", "audit", "repeats", "confirm" };
+    const cJSON *gate = NULL;
+
+    (void) state;
+    assert_int_equal(definition_json_schema(&schema, &e), 0);
+    gate = pointer_get(schema, "/properties/gates/additionalProperties");
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        assert_non_null(json_get(json_get(gate, "properties"), keys[i]));
+    assert_true(cJSON_IsFalse(json_get(gate, "additionalProperties")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(definition_has_two_halves_and_notes),
+        cmocka_unit_test(definition_digests_move_with_their_half_only),
+        cmocka_unit_test(definition_json_reads_back_with_equal_digests),
+        cmocka_unit_test(definition_json_refuses_what_the_yaml_could_not_say),
+        cmocka_unit_test(definition_errors_name_the_place_and_the_likely_word),
+        cmocka_unit_test(definition_refuses_yaml_beyond_the_strict_subset),
+        cmocka_unit_test(definition_types_come_from_the_schema),
+        cmocka_unit_test(definition_diff_names_each_differing_key),
+        cmocka_unit_test(definition_publishes_a_json_schema_of_every_key),
+    };
+
+    return cmocka_run_group_tests_name("definition", tests, NULL, NULL);
+}

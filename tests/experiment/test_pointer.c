@@ -1,0 +1,99 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/json_in.h"
+#include "experiment/pointer.h"
+
+static cJSON *parse(const char *text)
+{
+    cJSON *j = NULL;
+    struct err e = ERR_INIT;
+
+    assert_int_equal(json_parse(text, strlen(text), NULL, &j, &e), 0);
+    return j;
+}
+
+/* The document and the answers of RFC 6901 §5. */
+static void pointer_reads_the_examples_of_the_rfc(void **state)
+{
+    AUTO_JSON cJSON *doc = parse("{\"foo\":[\"bar\",\"baz\"],\"\":0,\"a/b\":1,\"c%d\":2,\"e^f\":3,\"g|h\":4,\"i\\\\j\":5,"
+                                 "\"k\\\"l\":6,\" \":7,\"m~n\":8}");
+    static const struct {
+        const char *pointer;
+        double value;
+    } cases[] = { { "/", 0 }, { "/a~1b", 1 }, { "/c%d", 2 }, { "/e^f", 3 }, { "/g|h", 4 },
+                  { "/i\\j", 5 }, { "/k\"l", 6 }, { "/ ", 7 }, { "/m~0n", 8 } };
+
+    (void) state;
+    assert_ptr_equal(pointer_get(doc, ""), doc);
+    assert_int_equal(cJSON_GetArraySize(pointer_get(doc, "/foo")), 2);
+    assert_string_equal(pointer_get(doc, "/foo/0")->valuestring, "bar");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const cJSON *found = pointer_get(doc, cases[i].pointer);
+
+        assert_non_null(found);
+        assert_int_equal((int) found->valuedouble, (int) cases[i].value);
+    }
+    assert_null(pointer_get(doc, "/foo/2"));
+    assert_null(pointer_get(doc, "/foo/00"));
+    assert_null(pointer_get(doc, "/foo/-"));
+    assert_null(pointer_get(doc, "/FOO"));
+    assert_null(pointer_get(doc, "foo"));
+}
+
+static void pointer_ok_refuses_what_is_no_pointer(void **state)
+{
+    (void) state;
+    assert_true(pointer_ok(""));
+    assert_true(pointer_ok("/a/*/b"));
+    assert_false(pointer_ok("a"));
+    assert_false(pointer_ok("/a~2"));
+    assert_false(pointer_ok("/a~"));
+    assert_false(pointer_ok("/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17"));
+}
+
+static void pointer_expands_stars_over_members_and_elements(void **state)
+{
+    AUTO_JSON cJSON *doc = parse("{\"l\":{\"z\":{\"p\":1},\"a\":{\"p\":2},\"q\":3},\"list\":[{\"x\":1},{\"y\":2}],\"*\":9}");
+    AUTO_POINTER_LIST struct pointer_list found = { 0 };
+    AUTO_POINTER_LIST struct pointer_list list = { 0 };
+    AUTO_POINTER_LIST struct pointer_list none = { 0 };
+    struct err e = ERR_INIT;
+
+    (void) state;
+    assert_true(pointer_is_pattern("/l/*/p"));
+    assert_false(pointer_is_pattern("/l/a*/p"));
+    assert_int_equal(pointer_expand(doc, "/l/*/p", &found, &e), 0);
+    assert_int_equal(found.n, 2);
+    assert_string_equal(found.items[0], "/l/a/p");
+    assert_string_equal(found.items[1], "/l/z/p");
+    assert_int_equal(pointer_expand(doc, "/list/*", &list, &e), 0);
+    assert_int_equal(list.n, 2);
+    assert_string_equal(list.items[1], "/list/1");
+    assert_int_equal(pointer_expand(doc, "/nothing/*", &none, &e), 0);
+    assert_int_equal(none.n, 0);
+}
+
+static void pointer_join_escapes(void **state)
+{
+    AUTO_FREE char *joined = pointer_join("/a", "b/c~d");
+
+    (void) state;
+    assert_string_equal(joined, "/a/b~1c~0d");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pointer_reads_the_examples_of_the_rfc),
+        cmocka_unit_test(pointer_ok_refuses_what_is_no_pointer),
+        cmocka_unit_test(pointer_expands_stars_over_members_and_elements),
+        cmocka_unit_test(pointer_join_escapes),
+    };
+
+    return cmocka_run_group_tests_name("pointer", tests, NULL, NULL);
+}
