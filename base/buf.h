@@ -11,12 +11,19 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+enum buf_failure {
+    BUF_FULL,    /* over `max` */
+    BUF_NOMEM,
+    BUF_CONTENT, /* a writer was given what its format cannot hold (a NaN in JSON) */
+};
+
 struct buf {
     char *data; /* NULL until the first append; data[len] == 0 otherwise */
     size_t len;
     size_t cap;
     size_t max;
     bool failed;
+    enum buf_failure failure; /* why; only when failed */
 };
 
 void buf_init(struct buf *b, size_t max);
@@ -27,7 +34,8 @@ void buf_puts(struct buf *b, const char *s);
 void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
-/* 0, or -1 with ERR_LIMIT/ERR_NOMEM when any append failed. */
+void buf_fail(struct buf *b, enum buf_failure why); /* for writers on top of buf; the first reason stays */
+/* 0, or -1 when any append failed: ERR_LIMIT (full), ERR_NOMEM or ERR_INTERNAL (content). */
 int buf_check(const struct buf *b, struct err *e) MUST_CHECK;
 /* Moves the bytes out (caller frees); the buffer is empty afterwards. Never NULL unless failed. */
 char *buf_take(struct buf *b, size_t *out_len) MUST_CHECK;

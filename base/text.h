@@ -10,6 +10,8 @@
 #include "base/cleanup.h"
 
 bool text_is_utf8(const char *s, size_t len); /* RFC 3629: no overlong, no surrogates, ≤ U+10FFFF */
+/* Bytes of the well-formed sequence that s starts with (1 to 4), 0 when it starts with none. */
+size_t text_utf8_length(const char *s, size_t len);
 bool text_is_hex(const char *s, size_t len);  /* lower case only */
 void text_hex(const uint8_t *bytes, size_t len, char *out); /* writes 2·len + NUL */
 bool text_unhex(const char *s, size_t len, uint8_t *out) MUST_CHECK; /* lower case only, len even, writes len/2 */
