@@ -4,11 +4,14 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #define LIMIT_KIB(n) ((size_t) (n) << 10)
 #define LIMIT_MIB(n) ((size_t) (n) << 20)
 
 /* JSON. The deepest real fixture has 12 levels; cJSON recurses. A node costs cJSON 64 bytes, so 1 MiB may become 40 MiB. */
 #define LIMIT_JSON_DEPTH 16
+#define LIMIT_JSON_DEPTH_HARD 512 /* no json_limits may allow more, and no writer writes more: cJSON frees by recursion */
 #define LIMIT_JSON_TOKENS ((size_t) 400000)
 #define LIMIT_JSON_DOCUMENT LIMIT_MIB(1) /* our own documents: manifest, definition, acceptance, audit */
 #define LIMIT_REPORT LIMIT_MIB(4)        /* a report with embedded samples: the real one with 1,461 samples has 100 KB */
