@@ -199,7 +199,7 @@ int definition_file_parse(const char *name, const char *bytes, size_t len, struc
         return -1;
     gates = member(root, "gates");
     project = member(root, "project");
-    made.gates = calloc(gates->count, sizeof *made.gates);
+    made.gates = gates ? calloc(gates->count, sizeof *made.gates) : NULL;
     if (!made.gates)
         return no_memory(e);
     for (const struct yaml_node *n = gates->first; n; n = n->next) {
