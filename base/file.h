@@ -27,15 +27,16 @@ int file_read(const char *path, size_t max, char **out, size_t *out_len, struct 
 int file_read_pseudo_at(int dirfd, const char *name, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
 /* Creates or replaces; durable when it returns 0. */
 int file_write_at(int dirfd, const char *name, const void *p, size_t len, mode_t mode, struct err *e) MUST_CHECK;
+/* The same by user-given path. An existing pipe or device (/dev/stdout) is written to, not replaced. */
 int file_write(const char *path, const void *p, size_t len, mode_t mode, struct err *e) MUST_CHECK;
 /* Fails with ERR_CONFLICT when the name exists. */
 int file_create_at(int dirfd, const char *name, const void *p, size_t len, mode_t mode, struct err *e) MUST_CHECK;
 int file_write_all(int fd, const void *p, size_t len, struct err *e) MUST_CHECK;
 int file_mkdirs_at(int dirfd, const char *path, mode_t mode, struct err *e) MUST_CHECK; /* existing is fine */
 int file_sync_dir(int dirfd, struct err *e) MUST_CHECK;
-/* Copies a regular file; *out_digest may be NULL. */
+/* Copies a regular file's bytes; creates or replaces dst, durable when it returns 0. */
 int file_copy_at(int src_dirfd, const char *src, int dst_dirfd, const char *dst, mode_t mode, struct err *e) MUST_CHECK;
-/* Removes a tree below dirfd; a missing name is success. */
+/* Removes a tree (or one file or link) below dirfd; a missing name is success. Depth ≤ 64. */
 int file_remove_tree_at(int dirfd, const char *name, struct err *e) MUST_CHECK;
 
 /* Regular files below dirfd, relative names in byte order; a link, device or socket is an error (ERR_INPUT, "file.kind").

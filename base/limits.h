@@ -16,6 +16,7 @@
 #define LIMIT_JSON_DOCUMENT LIMIT_MIB(1) /* our own documents: manifest, definition, acceptance, audit */
 #define LIMIT_REPORT LIMIT_MIB(4)        /* a report with embedded samples: the real one with 1,461 samples has 100 KB */
 #define LIMIT_ENVELOPE LIMIT_KIB(256)    /* a DSSE envelope; ours have about 2 KB */
+#define LIMIT_CANONICAL LIMIT_MIB(32)     /* the canonical form of any parsed document: escapes make it at most 6 times longer */
 #define LIMIT_SIGNATURES 16              /* per envelope */
 
 /* Definition. */

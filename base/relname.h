@@ -5,4 +5,4 @@
 #include <stdbool.h>
 
 bool relname_ok(const char *name);
-bool relname_segment_ok(const char *segment);
+bool relname_segment_ok(const char *s);
