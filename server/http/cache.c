@@ -9,7 +9,6 @@
 
 #define SLOTS 1024 /* direct mapped: a newer path replaces an older one with the same slot */
 #define WATCH_MAX 128
-#define PROBE_NS 250000000u
 #define ENTRY_OVERHEAD 1024 /* response and headers */
 
 struct entry {
@@ -17,7 +16,6 @@ struct entry {
     char *path;
     size_t bytes;
     uint64_t generation;
-    atomic_uint_fast64_t probed_ns;
     unsigned char watch[WATCH_MAX];
     size_t watch_len;
 };
@@ -28,7 +26,7 @@ struct cache {
     size_t max_bytes;
     atomic_uint_fast64_t generation;
     pthread_rwlock_t entries_lock;
-    struct entry entries[SLOTS]; /* under entries_lock, but for probed_ns */
+    struct entry entries[SLOTS]; /* under entries_lock, as is the rest */
     size_t bytes;
     size_t hand; /* next slot to evict */
 };
@@ -93,17 +91,16 @@ static size_t slot_of(const char *path)
     return (size_t) ((h ^ (h >> 32)) % SLOTS);
 }
 
-/* Copies what a probe needs out of the lock; false: no such entry. */
+/* What a probe needs, copied out of the lock. */
 struct found {
     struct content *content;
     unsigned char watch[WATCH_MAX];
     size_t watch_len;
-    bool must_probe;
 };
 
-static bool look_up(struct cache *c, const char *path, uint64_t now_ns, struct found *out)
+static bool look_up(struct cache *c, const char *path, struct found *out)
 {
-    struct entry *e = &c->entries[slot_of(path)];
+    const struct entry *e = &c->entries[slot_of(path)];
     bool hit = false;
 
     (void) pthread_rwlock_rdlock(&c->entries_lock);
@@ -111,51 +108,39 @@ static bool look_up(struct cache *c, const char *path, uint64_t now_ns, struct f
     if (hit) {
         content_ref(e->content);
         out->content = e->content;
-        out->must_probe = e->watch_len > 0 && now_ns - atomic_load(&e->probed_ns) > PROBE_NS;
-        if (out->must_probe) {
+        out->watch_len = e->watch_len;
+        if (e->watch_len > 0)
             memcpy(out->watch, e->watch, e->watch_len);
-            out->watch_len = e->watch_len;
-        }
     }
     (void) pthread_rwlock_unlock(&c->entries_lock);
     return hit;
 }
 
-/* The probe's answer goes back into the slot, unless the slot holds something else by now. */
-static void settle(struct cache *c, const char *path, const struct content *content, bool untouched, uint64_t now_ns)
+static void drop_if(struct cache *c, const char *path, const struct content *content)
 {
     struct entry *e = &c->entries[slot_of(path)];
 
     (void) pthread_rwlock_wrlock(&c->entries_lock);
-    if (e->content == content) {
-        if (untouched)
-            atomic_store(&e->probed_ns, now_ns);
-        else
-            entry_drop(c, e);
-    }
+    if (e->content == content)
+        entry_drop(c, e);
     (void) pthread_rwlock_unlock(&c->entries_lock);
 }
 
-struct content *cache_get(struct cache *c, const char *path, uint64_t now_ns)
+struct content *cache_get(struct cache *c, const char *path)
 {
     struct found found = { .content = NULL };
-    bool untouched = true;
 
-    if (!look_up(c, path, now_ns, &found))
+    if (!look_up(c, path, &found))
         return NULL;
-    if (!found.must_probe)
+    if (found.watch_len == 0 || c->probe(c->cls, found.watch, found.watch_len))
         return found.content;
-    untouched = c->probe(c->cls, found.watch, found.watch_len);
-    settle(c, path, found.content, untouched, now_ns);
-    if (!untouched) {
-        content_unref(found.content);
-        return NULL;
-    }
-    return found.content;
+    drop_if(c, path, found.content);
+    content_unref(found.content);
+    return NULL;
 }
 
 void cache_put(struct cache *c, const char *path, struct content *content, uint64_t generation, const void *watch,
-               size_t watch_len, uint64_t now_ns)
+               size_t watch_len)
 {
     struct entry *e = &c->entries[slot_of(path)];
     size_t bytes = (size_t) content_size(content) + ENTRY_OVERHEAD + strlen(path);
@@ -185,7 +170,6 @@ void cache_put(struct cache *c, const char *path, struct content *content, uint6
     e->watch_len = watch_len;
     if (watch_len > 0)
         memcpy(e->watch, watch, watch_len);
-    atomic_store(&e->probed_ns, now_ns);
     c->bytes += bytes;
     (void) pthread_rwlock_unlock(&c->entries_lock);
 }

@@ -15,7 +15,7 @@
 struct content;
 struct cache;
 
-/* Says whether what an entry was made from is still untouched; called at most every quarter second per entry. */
+/* Says whether what an entry was made from is still untouched; called at every hit of an entry with a watch. */
 typedef bool (*cache_probe)(void *cls, const void *watch, size_t watch_len);
 
 struct cache *cache_new(size_t max_bytes, cache_probe probe, void *cls) MUST_CHECK;
@@ -23,9 +23,9 @@ void cache_free(struct cache *c);
 uint64_t cache_generation(const struct cache *c);
 void cache_bump(struct cache *c);
 /* A reference, or NULL. */
-struct content *cache_get(struct cache *c, const char *path, uint64_t now_ns);
+struct content *cache_get(struct cache *c, const char *path);
 /* Keeps a reference when `generation`, read before the answer was computed, is still current. `watch` (copied, may be
  * empty) is handed to the probe later. */
 void cache_put(struct cache *c, const char *path, struct content *content, uint64_t generation, const void *watch,
-               size_t watch_len, uint64_t now_ns);
+               size_t watch_len);
 size_t cache_bytes(struct cache *c);

@@ -263,7 +263,7 @@ static bool answer_from_cache(struct request *q)
 
     if (!is_cacheable(q))
         return false;
-    c = cache_get(q->listener->options.cache, q->target, q->started_ns);
+    c = cache_get(q->listener->options.cache, q->target);
     if (!c)
         return false;
     reply_content(q, 200, c);
@@ -348,7 +348,7 @@ static enum MHD_Result finish(struct request *q)
             return MHD_YES;
         }
         if (q->route->cacheable && q->status == 200 && q->content && is_cacheable(q))
-            cache_put(cache, q->target, q->content, generation, q->watch, q->watch_len, q->started_ns);
+            cache_put(cache, q->target, q->content, generation, q->watch, q->watch_len);
     }
     return queue(q);
 }
