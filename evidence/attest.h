@@ -34,7 +34,7 @@ struct attest_verdict_input {
     const char *envelope_uri;        /* the runner's attestation */
     const struct digest *envelope_digest; /* SHA-256 of its bytes */
     const char *baseline;            /* id or NULL */
-    const cJSON *reasons;            /* array of reasons, copied; NULL: none */
+    const cJSON *reasons;            /* array; the first 100 are copied, the total is stated; NULL: none */
     int64_t verified_at_us;
 };
 
