@@ -1,7 +1,7 @@
 /*
- * embed OUTPUT SYMBOL FOLDER [FILE…]: writes a C source that defines `const struct embed_table SYMBOL`
- * with the bytes of every FILE, named relative to FOLDER. Build-time only, so it reports on stderr
- * and exits 1 on the first trouble.
+ * embed OUTPUT SYMBOL FOLDER [FILE…]: writes a C source that defines `const struct embed_table
+ * SYMBOL` with the bytes of every FILE, named relative to FOLDER. Build-time only, so it reports on
+ * stderr and exits 1 on the first trouble.
  */
 #include <errno.h>
 #include <limits.h>
@@ -38,7 +38,8 @@ static int input_init(struct input *in, const char *folder, const char *path)
     }
     in->name = in->path + prefix + 1;
     if (strpbrk(in->name, "\"\\\n")) {
-        (void) fprintf(stderr, "embed: '%s' has a character that a C string cannot hold plainly\n", in->name);
+        (void) fprintf(stderr, "embed: '%s' has a character that a C string cannot hold plainly\n",
+                       in->name);
         return -1;
     }
     return 0;
@@ -68,7 +69,8 @@ static int write_bytes(FILE *out, size_t index, const char *path, size_t *out_si
     return 0;
 }
 
-static int write_table(FILE *out, const char *symbol, const struct input *inputs, size_t n, size_t *sizes)
+static int write_table(FILE *out, const char *symbol, const struct input *inputs, size_t n,
+                       size_t *sizes)
 {
     size_t i = 0;
 
@@ -83,11 +85,13 @@ static int write_table(FILE *out, const char *symbol, const struct input *inputs
             (void) fprintf(out, "    {\"%s\", file_%zu, %zu},\n", inputs[i].name, i, sizes[i]);
         (void) fprintf(out, "};\n\n");
     }
-    (void) fprintf(out, "const struct embed_table %s = {%s, %zu};\n", symbol, n > 0 ? "files" : "NULL", n);
+    (void) fprintf(out, "const struct embed_table %s = {%s, %zu};\n", symbol,
+                   n > 0 ? "files" : "NULL", n);
     return 0;
 }
 
-static int embed(const char *output, const char *symbol, const char *folder, char *const *paths, size_t n)
+static int embed(const char *output, const char *symbol, const char *folder, char *const *paths,
+                 size_t n)
 {
     char *root = realpath(folder, NULL);
     struct input *inputs = calloc(n + 1, sizeof(*inputs));

@@ -17,7 +17,7 @@ static const char data_root[] = "tests/data/rvoip";
 
 static cJSON *parse(const char *text, size_t len, const char *name)
 {
-    static const struct json_limits limits = { .max_bytes = LIMIT_MIB(8), .max_tokens = 2000000 };
+    static const struct json_limits limits = {.max_bytes = LIMIT_MIB(8), .max_tokens = 2000000};
     struct err e = ERR_INIT;
     cJSON *j = NULL;
 
@@ -54,14 +54,13 @@ const cJSON *cases_find(const cJSON *rows, const char *id)
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, rows)
-        if (strcmp(text_of(row, "id"), id) == 0)
-            return row;
+    cJSON_ArrayForEach(row, rows) if (strcmp(text_of(row, "id"), id) == 0) return row;
     fail_msg("no case '%s'", id);
     return NULL;
 }
 
-/* cJSON trees are edited in place; json_get answers a borrowed const node of a tree the caller owns. */
+/* cJSON trees are edited in place; json_get answers a borrowed const node of a tree the caller
+ * owns. */
 static cJSON *step(cJSON *node, const cJSON *token)
 {
     if (cJSON_IsString(token))
@@ -113,7 +112,8 @@ static cJSON *walk(cJSON *root, const cJSON *path, bool make)
             next = step(node, token);
         }
         if (!next)
-            fail_msg("case: path leads nowhere at '%s'", cJSON_IsString(token) ? token->valuestring : "index");
+            fail_msg("case: path leads nowhere at '%s'",
+                     cJSON_IsString(token) ? token->valuestring : "index");
         node = next;
     }
     return node;
@@ -234,8 +234,8 @@ static void shell(const char *const argv[])
 
 static void copy_tree(const char *from, const char *to)
 {
-    const char *const copy[] = { "cp", "-R", "--", from, to, NULL };
-    const char *const open[] = { "chmod", "-R", "u+rwX", "--", to, NULL };
+    const char *const copy[] = {"cp", "-R", "--", from, to, NULL};
+    const char *const open[] = {"chmod", "-R", "u+rwX", "--", to, NULL};
 
     shell(copy);
     shell(open);
@@ -259,12 +259,12 @@ static void copy_side(const char *dir, const char *side, const char *base)
     manifest = test_join(to, "manifest.json");
     if (strcmp(side, "baseline") == 0) {
         char *beside = test_join(dir, "manifest.json");
-        const char *const argv[] = { "mv", "--", manifest, beside, NULL };
+        const char *const argv[] = {"mv", "--", manifest, beside, NULL};
 
         shell(argv);
         free(beside);
     } else {
-        const char *const argv[] = { "rm", "-f", "--", manifest, NULL };
+        const char *const argv[] = {"rm", "-f", "--", manifest, NULL};
 
         shell(argv);
     }
@@ -278,7 +278,7 @@ void cases_audit_tree(const char *dir, const cJSON *row)
     const cJSON *base = json_get(row, "base");
 
     if (cJSON_IsString(base)) {
-        static const char *const parts[] = { "baseline", "current", "manifest.json" };
+        static const char *const parts[] = {"baseline", "current", "manifest.json"};
         char *below = test_join(data_root, base->valuestring);
 
         for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -317,7 +317,7 @@ static void move_or_copy(const char *dir, const cJSON *op, const char *word)
 {
     char *from = test_join(dir, text_of(op, "from"));
     char *to = test_join(dir, text_of(op, "to"));
-    const char *const move[] = { "mv", "--", from, to, NULL };
+    const char *const move[] = {"mv", "--", from, to, NULL};
 
     if (strcmp(word, "mv") == 0)
         shell(move);
@@ -337,8 +337,8 @@ static void apply_one(const char *dir, const cJSON *op)
         test_write_text(dir, text_of(op, "file"), text_of(op, "text"));
     } else if (strcmp(word, "rm") == 0 || strcmp(word, "mkdir") == 0) {
         char *path = test_join(dir, text_of(op, "file"));
-        const char *const remove[] = { "rm", "-R", "--", path, NULL };
-        const char *const make[] = { "mkdir", "-p", "--", path, NULL };
+        const char *const remove[] = {"rm", "-R", "--", path, NULL};
+        const char *const make[] = {"mkdir", "-p", "--", path, NULL};
 
         shell(strcmp(word, "rm") == 0 ? remove : make);
         free(path);

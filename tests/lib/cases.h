@@ -26,7 +26,8 @@ void cases_edit_all(cJSON *root, const cJSON *ops);
 
 /* Lays out an audit row's base below dir: dir/baseline, dir/current, dir/manifest.json. */
 void cases_audit_tree(const char *dir, const cJSON *row);
-/* Applies a row's operations to the files below dir (paths are the operations' `file`, `from`, `to`). */
+/* Applies a row's operations to the files below dir (paths are the operations' `file`, `from`,
+ * `to`). */
 void cases_apply(const char *dir, const cJSON *ops);
 
 /* JSON text of a tree, heap string. Floats keep their point (0.0 is not written as 0), and

@@ -141,7 +141,8 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 {
     (void) st;
     (void) ftw;
-    if (kind == FTW_DNR) /* a test took the permission away; give it back so that its content goes too */
+    if (kind ==
+        FTW_DNR) /* a test took the permission away; give it back so that its content goes too */
         (void) chmod(path, 0700);
     return remove(path);
 }
@@ -183,7 +184,8 @@ void test_write_text(const char *dir, const char *name, const char *text)
     test_write(dir, name, text, strlen(text));
 }
 
-void test_close_at(double a, double b, double tolerance, const char *what, const char *file, int line)
+void test_close_at(double a, double b, double tolerance, const char *what, const char *file,
+                   int line)
 {
     if (!(fabs(a - b) <= tolerance * fmax(1.0, fabs(b)))) {
         print_error("%.17g is not within %g of %.17g: %s\n", a, tolerance, b, what);
@@ -335,8 +337,8 @@ size_t test_list(const char *dir, const char *suffix, char ***out_names)
     while ((entry = readdir(d)) != NULL) {
         size_t len = strlen(entry->d_name);
 
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || len < suffix_len ||
-            strcmp(entry->d_name + len - suffix_len, suffix) != 0)
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            len < suffix_len || strcmp(entry->d_name + len - suffix_len, suffix) != 0)
             continue;
         if (n + 2 > cap) {
             char **more = realloc(names, 2 * cap * sizeof(*names));

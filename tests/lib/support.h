@@ -42,7 +42,8 @@ void test_write(const char *dir, const char *name, const void *bytes, size_t len
 void test_write_text(const char *dir, const char *name, const char *text);
 
 /* |a - b| ≤ tolerance · max(1, |b|); NaN never. */
-void test_close_at(double a, double b, double tolerance, const char *what, const char *file, int line);
+void test_close_at(double a, double b, double tolerance, const char *what, const char *file,
+                   int line);
 #define assert_close(a, b, tolerance)                                                              \
     test_close_at((a), (b), (tolerance), #a " ~ " #b, __FILE__, __LINE__)
 
