@@ -1,9 +1,12 @@
 /* cleanrun key gen, key show: P-256 keys as PEM files. */
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "audit/verdict.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "evidence/keyring.h"
@@ -43,15 +46,10 @@ static int generate(struct cli *c, const struct cli_args *a, struct err *e)
 
     if (!out)
         return err_set(e, ERR_USAGE, "key.options", "--out DIR is needed");
-    if (file_open_dir(out, &dir, e) < 0) {
-        AUTO_FD int here = -1;
-
-        if (e->kind != ERR_NOTFOUND)
-            return -1;
-        if (file_open_dir(out[0] == '/' ? "/" : ".", &here, e) < 0 ||
-            file_mkdirs_at(here, out[0] == '/' ? out + 1 : out, 0700, e) < 0 || file_open_dir(out, &dir, e) < 0)
-            return -1;
-    }
+    if (mkdir(out, 0700) < 0 && errno != EEXIST)
+        return err_errno(e, "key.directory", "cannot make '%s'", out);
+    if (file_open_dir(out, &dir, e) < 0)
+        return -1;
     if (private_key_generate(&key, e) < 0 || private_key_write(key, &private_pem, e) < 0 ||
         public_key_write(private_key_public(key), &public_pem, e) < 0)
         return -1;
