@@ -2,6 +2,13 @@
  * audit: the relative comparison of a run with a baseline. Says OK or REGRESSION only when both are the
  * same experiment with complete coverage; otherwise NON_COMPARABLE with every reason, never a number.
  * Knows nothing of signatures or archives: its callers hand in what they trust.
+ *
+ * cleanrun-audit/1, beyond design §7: {definition{experiment_sha256, policy_sha256}, same_executable, expected_comparisons,
+ * made_comparisons, paths[{path, status: compared|refused|missing|unreadable}], identity{…, not_recorded[]},
+ * coverage{…, not_compared[], unreadable[{side, path, problem}], ungated[{path, metric, current}]}}; a comparison also has
+ * delta, floor, limit (the last value that passes; null when none regresses) and baseline_from (the stand-in's pointer).
+ * expected = gated members of the baseline and informational ones both sides have; OK implies made == expected > 0.
+ * identity.different[] has `elements` for lists and objects; a path of null means the manifests.
  */
 #pragma once
 
@@ -30,6 +37,7 @@ struct audit_input {
     struct audit_side baseline;
     struct audit_side current;
     const cJSON *baseline_manifest;  /* reviewed baseline manifest (comparison_paths); NULL when none */
+    const char *baseline_manifest_sha256; /* hex of its bytes, shown only; NULL when none */
 };
 
 struct audit {
@@ -37,9 +45,21 @@ struct audit {
     cJSON *document;      /* cleanrun-audit/1 */
 };
 
+/* -1 only when no decision could be reached: no memory, or a policy that contradicts itself (ERR_INPUT). */
 int audit_run(const struct audit_input *in, struct audit *out, struct err *e) MUST_CHECK;
+/* What the schema tables cannot say of a policy (duplicate metric, nothing gated, …): ERR_INPUT. For `cleanrun check`. */
+int audit_check_policy(const struct definition *d, struct err *e) MUST_CHECK;
 /* A refusal without a baseline at all (NC-BASELINE-NONE): the document of the same schema. */
 int audit_no_baseline(const struct definition *policy, const struct audit_side *current, struct audit *out, struct err *e) MUST_CHECK;
+/* A document with one reason of the registry and no comparison: INVALID for an IN-* code, else NON_COMPARABLE. path may be
+ * NULL; baseline and current may be zeroed sides (a tree is not looked at). */
+struct audit_refusal {
+    const char *code;
+    const char *path;
+    const char *text;
+};
+int audit_refuse(const struct definition *policy, const struct audit_side *baseline, const struct audit_side *current,
+                 const struct audit_refusal *why, struct audit *out, struct err *e) MUST_CHECK;
 void audit_fini(struct audit *a);
 /* The document as Markdown in the seed's layout (seed-rvoip §2.9); caller frees. */
 int audit_markdown(const cJSON *document, char **out, size_t *out_len, struct err *e) MUST_CHECK;

@@ -65,4 +65,11 @@ struct verdict_input {
     const cJSON *policy_note;      /* object or NULL: {differs, reviewed_sha256, run_sha256} */
     bool no_ticket;
 };
+/*
+ * The first of INVALID, ERROR, FAIL, then the audit's verdict (decisions C20). Without an audit document the answer is
+ * NON_COMPARABLE with NC-BASELINE-NONE; without an acceptance document (and neither broken evidence nor an error) there is no
+ * decision: -1. A mode other than "clean" has no verdict: *out is VERDICT_MAX, `verdict` is null (U24).
+ * `description` is at most VERDICT_DESCRIPTION_MAX bytes of whole UTF-8 characters and begins with the verdict's word.
+ */
+#define VERDICT_DESCRIPTION_MAX 140
 int verdict_document(const struct verdict_input *in, enum verdict *out, cJSON **out_document, struct err *e) MUST_CHECK;

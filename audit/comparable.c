@@ -1,0 +1,384 @@
+/* Manifest-level identity: are the two runs the same experiment on comparable machines from known sources? */
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/parts.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "experiment/facts.h"
+#include "experiment/pointer.h"
+
+static const char *text_at(const cJSON *root, const char *pointer)
+{
+    const cJSON *j = pointer_get(root, pointer);
+
+    return cJSON_IsString(j) ? j->valuestring : NULL;
+}
+
+/* An unknown fact is absent, null, empty or says so itself. */
+static bool is_unknown(const cJSON *v)
+{
+    return !v || cJSON_IsNull(v) ||
+           (cJSON_IsString(v) && (!v->valuestring[0] || strcmp(v->valuestring, "unknown") == 0));
+}
+
+struct fact_check {
+    const cJSON *baseline; /* manifests */
+    const cJSON *current;
+    const char *pointer;
+    const char *label;
+    const char *why;
+};
+
+static void fact_differs(const struct fact_check *c, const struct finding *what, struct findings *f)
+{
+    struct json_doc *d = &f->marks;
+    AUTO_BUF struct buf text = { 0 };
+    cJSON *row = NULL;
+
+    buf_init(&text, LIMIT_KIB(2));
+    value_text(&text, what->baseline, 120);
+    buf_puts(&text, " → ");
+    value_text(&text, what->current, 120);
+    findings_reason(f, what, "%s differs: %s", c->label, text.data ? text.data : "");
+    row = json_add_object(d, f->different, NULL);
+    json_add_null(d, row, "path");
+    json_add_string(d, row, "field", c->pointer);
+    json_add_string(d, row, "label", c->label);
+    json_add_copy(d, row, "baseline", what->baseline);
+    json_add_copy(d, row, "current", what->current);
+    json_add_string(d, row, "why", c->why);
+}
+
+/* One fact: known on both sides, a text, and equal. */
+static void check_fact(const struct fact_check *c, struct findings *f)
+{
+    struct json_doc *d = &f->marks;
+    struct finding what = { .code = "NC-IDENTITY-MISSING",
+                            .field = c->pointer,
+                            .baseline = pointer_get(c->baseline, c->pointer),
+                            .current = pointer_get(c->current, c->pointer) };
+    bool no_baseline = is_unknown(what.baseline);
+    bool no_current = is_unknown(what.current);
+    cJSON *row = NULL;
+
+    if (no_baseline || no_current) {
+        findings_reason(f, &what, "%s is unknown %s", c->label,
+                        no_baseline && no_current ? "on both sides"
+                        : no_baseline             ? "in the baseline"
+                                                  : "in the current run");
+        return;
+    }
+    if (!cJSON_IsString(what.baseline) || !cJSON_IsString(what.current)) {
+        what.code = "NC-IDENTITY-INVALID";
+        findings_reason(f, &what, "%s is not a text on both sides", c->label);
+        return;
+    }
+    if (!json_equal(what.baseline, what.current)) {
+        what.code = "NC-IDENTITY-DIFFERS";
+        fact_differs(c, &what, f);
+        return;
+    }
+    row = json_add_object(d, f->equal, NULL);
+    json_add_null(d, row, "path");
+    json_add_string(d, row, "field", c->pointer);
+    json_add_string(d, row, "label", c->label);
+    json_add_copy(d, row, "value", what.baseline);
+}
+
+static bool in_table(const char *name)
+{
+    for (size_t i = 0; i < facts_count; i++)
+        if (strcmp(facts_table[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void check_named_fact(const struct audit_input *in, const char *name, const char *label, const char *why,
+                             struct findings *f)
+{
+    AUTO_FREE char *pointer = pointer_join("/machine/facts", name);
+    struct fact_check c = { in->baseline.manifest, in->current.manifest, pointer, label, why };
+
+    if (!pointer)
+        f->marks.failed = true;
+    else
+        check_fact(&c, f);
+}
+
+static const cJSON *facts_of(const cJSON *manifest)
+{
+    const cJSON *facts = pointer_get(manifest, "/machine/facts");
+
+    return cJSON_IsObject(facts) ? facts : NULL;
+}
+
+/* Every fact of the table, and whatever else either side recorded. */
+static void check_facts(const struct audit_input *in, struct findings *f)
+{
+    const cJSON *baseline = facts_of(in->baseline.manifest);
+    const cJSON *current = facts_of(in->current.manifest);
+    const cJSON *member = NULL;
+    struct fact_check conditioning = { in->baseline.manifest, in->current.manifest, "/conditioning/sha256",
+                                       "conditioning", "the measured point inherits the state it leaves" };
+
+    for (size_t i = 0; i < facts_count; i++)
+        check_named_fact(in, facts_table[i].name, facts_table[i].label, facts_table[i].why, f);
+    cJSON_ArrayForEach(member, baseline)
+    {
+        if (!in_table(member->string))
+            check_named_fact(in, member->string, member->string, NULL, f);
+    }
+    cJSON_ArrayForEach(member, current)
+    {
+        if (!in_table(member->string) && !json_get(baseline, member->string))
+            check_named_fact(in, member->string, member->string, NULL, f);
+    }
+    check_fact(&conditioning, f);
+}
+
+static void check_class(const struct audit_input *in, struct findings *f)
+{
+    const char *baseline = text_at(in->baseline.manifest, "/class");
+    const char *current = text_at(in->current.manifest, "/class");
+    struct finding what = { .code = "NC-MACHINE-CLASS",
+                            .field = "/class",
+                            .baseline = pointer_get(in->baseline.manifest, "/class"),
+                            .current = pointer_get(in->current.manifest, "/class") };
+
+    if (!baseline || !current)
+        findings_reason(f, &what, "the machine class is unknown %s",
+                        !baseline && !current ? "on both sides"
+                        : !baseline           ? "in the baseline"
+                                              : "in the current run");
+    else if (strcmp(baseline, current) != 0)
+        findings_reason(f, &what, "the baseline was measured on class %s, the current run on %s", baseline, current);
+}
+
+static void check_mode(const struct audit_input *in, struct findings *f)
+{
+    const char *baseline = text_at(in->baseline.manifest, "/mode");
+    const char *current = text_at(in->current.manifest, "/mode");
+    struct finding what = { .code = "NC-MODE",
+                            .field = "/mode",
+                            .baseline = pointer_get(in->baseline.manifest, "/mode"),
+                            .current = pointer_get(in->current.manifest, "/mode") };
+
+    if (!current || strcmp(current, "clean") != 0)
+        findings_reason(f, &what, "the current run's mode is %s, not clean", current ? current : "unknown");
+    else if (!baseline || strcmp(baseline, "clean") != 0)
+        findings_reason(f, &what, "the baseline's mode is %s, not clean", baseline ? baseline : "unknown");
+}
+
+static void check_source(const struct audit_input *in, bool of_current, struct findings *f)
+{
+    static const char *const pointers[] = { "/source/start/dirty", "/source/end/dirty" };
+    const cJSON *manifest = of_current ? in->current.manifest : in->baseline.manifest;
+
+    for (size_t i = 0; i < ARRAY_LEN(pointers); i++) {
+        const cJSON *dirty = pointer_get(manifest, pointers[i]);
+        struct finding what = { .code = "NC-SOURCE-DIRTY",
+                                .field = pointers[i],
+                                .baseline = pointer_get(in->baseline.manifest, pointers[i]),
+                                .current = pointer_get(in->current.manifest, pointers[i]) };
+
+        if (cJSON_IsFalse(dirty))
+            continue;
+        findings_reason(f, &what, "the %s's source %s", of_current ? "current run" : "baseline",
+                        cJSON_IsTrue(dirty) ? "has changes that no commit holds" : "is not known to be a commit");
+        return;
+    }
+}
+
+/* Hex of a side's experiment digest; the definition itself is believed over what a manifest says of it. */
+static const char *experiment_of(const struct audit_side *side, char hex[DIGEST_HEX_SIZE])
+{
+    if (side->definition) {
+        digest_hex(&side->definition->experiment_digest, hex);
+        return hex;
+    }
+    return text_at(side->manifest, "/definition/experiment_sha256");
+}
+
+/* Lists the keys in which two definitions differ. Returns how many were listed, or -1. */
+static int list_keys(const struct definition *baseline, const struct definition *current, const char *what_differs,
+                     struct findings *f, struct err *e)
+{
+    AUTO_JSON cJSON *rows = NULL;
+    const cJSON *row = NULL;
+    int n = 0;
+
+    if (definition_experiment_diff(baseline, current, &rows, e) < 0)
+        return -1;
+    cJSON_ArrayForEach(row, rows)
+    {
+        const cJSON *field = json_get(row, "field");
+        struct finding what = { .code = "NC-DEFINITION",
+                                .field = cJSON_IsString(field) ? field->valuestring : NULL,
+                                .baseline = json_get(row, "baseline"),
+                                .current = json_get(row, "current") };
+        AUTO_BUF struct buf text = { 0 };
+
+        buf_init(&text, LIMIT_KIB(2));
+        value_text(&text, what.baseline, 100);
+        buf_puts(&text, " → ");
+        value_text(&text, what.current, 100);
+        findings_reason(f, &what, "%s: %s %s", what_differs, what.field ? what.field : "", text.data ? text.data : "");
+        n++;
+    }
+    return n;
+}
+
+static int say_definition(const struct definition *baseline, const struct definition *current, const char *what_differs,
+                          struct findings *f, struct err *e)
+{
+    struct finding what = { .code = "NC-DEFINITION", .field = "/definition/experiment_sha256" };
+    int n = baseline && current ? list_keys(baseline, current, what_differs, f, e) : 0;
+
+    if (n < 0)
+        return -1;
+    if (n == 0)
+        findings_reason(f, &what, "%s (their digests)", what_differs);
+    return 0;
+}
+
+static int check_definition(const struct audit_input *in, struct findings *f, struct err *e)
+{
+    char hex_baseline[DIGEST_HEX_SIZE];
+    char hex_current[DIGEST_HEX_SIZE];
+    char hex_policy[DIGEST_HEX_SIZE];
+    const char *baseline = experiment_of(&in->baseline, hex_baseline);
+    const char *current = experiment_of(&in->current, hex_current);
+
+    digest_hex(&in->policy->experiment_digest, hex_policy);
+    if (!baseline || !current) {
+        struct finding what = { .code = "NC-IDENTITY-MISSING", .field = "/definition/experiment_sha256" };
+
+        findings_reason(f, &what, "the experiment definition of the %s is unknown", baseline ? "current run" : "baseline");
+        return 0;
+    }
+    if (strcmp(baseline, current) != 0)
+        return say_definition(in->baseline.definition, in->current.definition, "the experiments differ", f, e);
+    if (strcmp(current, hex_policy) != 0)
+        return say_definition(in->policy, in->current.definition,
+                              "the runs' experiment is not the one of the judging definition", f, e);
+    return 0;
+}
+
+/* The manifests must speak of this gate, and of one project. */
+static void check_names(const struct audit_input *in, struct findings *f)
+{
+    static const char *const pointers[] = { "/gate", "/project" };
+
+    for (size_t i = 0; i < ARRAY_LEN(pointers); i++) {
+        const char *baseline = text_at(in->baseline.manifest, pointers[i]);
+        const char *current = text_at(in->current.manifest, pointers[i]);
+        const char *wanted = i == 0 ? in->policy->gate : current;
+        struct finding what = { .code = "NC-DEFINITION",
+                                .field = pointers[i],
+                                .baseline = pointer_get(in->baseline.manifest, pointers[i]),
+                                .current = pointer_get(in->current.manifest, pointers[i]) };
+
+        if (!baseline || !current || strcmp(baseline, wanted) != 0 || strcmp(current, wanted) != 0)
+            findings_reason(f, &what, "baseline and current run do not both belong to %s %s", pointers[i] + 1,
+                            wanted ? wanted : "(unknown)");
+    }
+}
+
+/* The metric entry of a side's own definition with the same pointer, or NULL. */
+static const cJSON *metric_of(const struct definition *d, const char *pointer)
+{
+    const cJSON *list = d ? pointer_get(d->policy, "/audit/metrics") : NULL;
+    const cJSON *item = NULL;
+
+    cJSON_ArrayForEach(item, list)
+    {
+        const char *path = text_at(item, "/path");
+
+        if (path && strcmp(path, pointer) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+static void check_units(const struct audit_side *side, bool of_current, const struct policy *p, struct findings *f)
+{
+    for (size_t i = 0; i < p->n_metrics; i++) {
+        const cJSON *theirs = metric_of(side->definition, p->metrics[i].pointer);
+        const cJSON *ours = metric_of(p->definition, p->metrics[i].pointer);
+        static const char *const keys[] = { "unit", "worse" };
+
+        for (size_t k = 0; theirs && ours && k < ARRAY_LEN(keys); k++) {
+            const cJSON *a = json_get(ours, keys[k]);
+            const cJSON *b = json_get(theirs, keys[k]);
+            struct finding what = { .code = "NC-UNIT", .field = p->metrics[i].pointer };
+
+            if (a && b && json_equal(a, b))
+                continue;
+            what.baseline = of_current ? a : b;
+            what.current = of_current ? b : a;
+            findings_reason(f, &what, "the %s's definition gives %s another %s than the judging definition",
+                            of_current ? "current run" : "baseline", p->metrics[i].pointer,
+                            k == 0 ? "unit" : "worse direction");
+        }
+    }
+}
+
+int comparable_manifests(const struct audit_input *in, const struct policy *p, struct findings *f, struct err *e)
+{
+    struct finding what = { .code = "NC-IDENTITY-MISSING", .field = "/machine/facts" };
+
+    check_units(&in->baseline, false, p, f);
+    check_units(&in->current, true, p, f);
+    if (!in->baseline.manifest && !in->current.manifest)
+        return 0;
+    if (!in->baseline.manifest || !in->current.manifest) {
+        findings_reason(f, &what,
+                        "the %s is a bare result tree without a manifest: its machine, mode, source and definition are "
+                        "unknown",
+                        in->baseline.manifest ? "current run" : "baseline");
+        return 0;
+    }
+    check_names(in, f);
+    check_class(in, f);
+    check_mode(in, f);
+    check_source(in, true, f);
+    if (!in->baseline.legacy)
+        check_source(in, false, f);
+    check_facts(in, f);
+    return check_definition(in, f, e);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+void comparable_same_evidence(const struct audit_input *in, const struct policy *p, struct findings *f)
+{
+    const char *run = text_at(in->current.manifest, "/run");
+    struct finding what = { .code = "NC-SAME-EVIDENCE" };
+    size_t equal = 0;
+
+    if (same_text(in->baseline.evidence_sha256, in->current.evidence_sha256)) {
+        findings_reason(f, &what, "both sides are the same archive %s", in->current.evidence_sha256);
+        return;
+    }
+    if (same_text(text_at(in->baseline.manifest, "/run"), run)) {
+        what.field = "/run";
+        findings_reason(f, &what, "both sides are the run %s", run);
+        return;
+    }
+    for (size_t i = 0; i < p->n_required; i++) {
+        const struct tree_file *baseline = tree_find(in->baseline.tree, p->required[i]);
+        const struct tree_file *current = tree_find(in->current.tree, p->required[i]);
+
+        if (baseline && current && digest_equal(&baseline->digest, &current->digest) && baseline->size == current->size)
+            equal++;
+        else if (baseline || current)
+            return;
+    }
+    if (equal > 0)
+        findings_reason(f, &what, "the required reports of both sides are the same bytes (%zu of %zu)", equal,
+                        p->n_required);
+}

@@ -1,0 +1,143 @@
+#include "audit/findings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/verdict.h"
+#include "base/buf.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
+}
+
+int findings_init(struct findings *f, struct err *e)
+{
+    cJSON **lists[] = { &f->reasons,     &f->equal,       &f->different, &f->inferred, &f->not_recorded,
+                        &f->comparisons, &f->ungated,     &f->paths };
+
+    *f = (struct findings) { 0 };
+    json_doc_init_object(&f->marks);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        *lists[i] = cJSON_CreateArray();
+        if (!*lists[i]) {
+            findings_fini(f);
+            return no_memory(e);
+        }
+    }
+    return 0;
+}
+
+void findings_fini(struct findings *f)
+{
+    json_free(f->reasons);
+    json_free(f->equal);
+    json_free(f->different);
+    json_free(f->inferred);
+    json_free(f->not_recorded);
+    json_free(f->comparisons);
+    json_free(f->ungated);
+    json_free(f->paths);
+    json_doc_fini(&f->marks);
+    *f = (struct findings) { 0 };
+}
+
+int findings_ok(const struct findings *f, struct err *e)
+{
+    return f->marks.failed ? no_memory(e) : 0;
+}
+
+void findings_reason(struct findings *f, const struct finding *what, const char *format, ...)
+{
+    struct json_doc *d = &f->marks;
+    cJSON *reason = json_add_object(d, f->reasons, NULL);
+    AUTO_BUF struct buf text = { 0 };
+    va_list ap;
+
+    buf_init(&text, LIMIT_KIB(4));
+    va_start(ap, format);
+    buf_vprintf(&text, format, ap);
+    va_end(ap);
+    if (!reason || text.failed) {
+        d->failed = true;
+        return;
+    }
+    json_add_string(d, reason, "code", what->code);
+    json_add_string(d, reason, "path", what->path);
+    json_add_string(d, reason, "field", what->field);
+    json_add_copy(d, reason, "baseline", what->baseline);
+    json_add_copy(d, reason, "current", what->current);
+    json_add_string(d, reason, "text", text.data ? text.data : "");
+    if (!what->path)
+        f->refused_all = true;
+}
+
+bool findings_refused(const struct findings *f, const char *path)
+{
+    const cJSON *reason = NULL;
+
+    cJSON_ArrayForEach(reason, f->reasons)
+    {
+        const cJSON *at = json_get(reason, "path");
+
+        if (cJSON_IsString(at) && strcmp(at->valuestring, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+static size_t rank_of(const cJSON *reason)
+{
+    const cJSON *code = json_get(reason, "code");
+
+    for (size_t i = 0; i < reasons_count; i++)
+        if (cJSON_IsString(code) && strcmp(reasons_table[i].code, code->valuestring) == 0)
+            return i;
+    return reasons_count;
+}
+
+static const char *text_of(const cJSON *reason, const char *key)
+{
+    const cJSON *j = json_get(reason, key);
+
+    return cJSON_IsString(j) ? j->valuestring : "";
+}
+
+static int compare_reasons(const void *a, const void *b)
+{
+    const cJSON *left = *(const cJSON *const *) a;
+    const cJSON *right = *(const cJSON *const *) b;
+    size_t rank_left = rank_of(left);
+    size_t rank_right = rank_of(right);
+    int order = 0;
+
+    if (rank_left != rank_right)
+        return rank_left < rank_right ? -1 : 1;
+    order = strcmp(text_of(left, "path"), text_of(right, "path"));
+    if (order == 0)
+        order = strcmp(text_of(left, "field"), text_of(right, "field"));
+    return order != 0 ? order : strcmp(text_of(left, "text"), text_of(right, "text"));
+}
+
+int findings_sort_reasons(struct findings *f, struct err *e)
+{
+    size_t n = 0;
+    size_t at = 0;
+    AUTO_FREE cJSON **items = NULL;
+    cJSON *reason = NULL;
+
+    cJSON_ArrayForEach(reason, f->reasons) n++;
+    items = calloc(n + 1, sizeof(cJSON *));
+    if (!items)
+        return no_memory(e);
+    while (f->reasons->child)
+        items[at++] = cJSON_DetachItemViaPointer(f->reasons, f->reasons->child);
+    qsort(items, n, sizeof *items, compare_reasons);
+    for (size_t i = 0; i < n; i++)
+        (void) cJSON_AddItemToArray(f->reasons, items[i]); /* fails for NULL or the array itself only */
+    return 0;
+}

@@ -1,0 +1,48 @@
+/*
+ * findings: what an audit collects while it looks: reasons, identity lists, rows. Additions cannot fail
+ * half-way unnoticed: memory failure sticks and is told once by findings_ok. One thread.
+ */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/json_out.h"
+
+struct findings {
+    cJSON *reasons; /* arrays, owned */
+    cJSON *equal;
+    cJSON *different;
+    cJSON *inferred;
+    cJSON *not_recorded;
+    cJSON *comparisons;
+    cJSON *ungated;
+    cJSON *paths;
+    size_t expected;
+    size_t made;
+    bool regression;
+    bool refused_all; /* a reason without a report path stands: no number anywhere */
+    struct json_doc marks; /* its `failed` is the sticky failure */
+};
+
+int findings_init(struct findings *f, struct err *e) MUST_CHECK;
+void findings_fini(struct findings *f);
+int findings_ok(const struct findings *f, struct err *e) MUST_CHECK;
+
+struct finding {
+    const char *code;      /* of the registry */
+    const char *path;      /* report path or NULL */
+    const char *field;     /* JSON Pointer or NULL */
+    const cJSON *baseline; /* raw values; NULL: absent */
+    const cJSON *current;
+};
+void findings_reason(struct findings *f, const struct finding *what, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Whether a reason names this report. */
+bool findings_refused(const struct findings *f, const char *path);
+/* Registry order, then path, then field (decisions U7). */
+int findings_sort_reasons(struct findings *f, struct err *e) MUST_CHECK;
+#define AUTO_FINDINGS __attribute__((cleanup(findings_fini)))

@@ -1,0 +1,256 @@
+/* Report-level identity: every field of the policy known, well formed and equal on both sides, or a reason. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/parts.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "experiment/pointer.h"
+
+enum state { STATE_KNOWN, STATE_UNKNOWN, STATE_MALFORMED };
+
+struct side {
+    const cJSON *value; /* raw, NULL when absent */
+    enum state state;
+    const char *why; /* malformed: static text */
+};
+
+struct field {
+    const struct policy_identity *rule;
+    const struct pair *pair;
+    const char *pointer; /* plain */
+    struct side baseline;
+    struct side current;
+};
+
+static bool is_container(const cJSON *v)
+{
+    return cJSON_IsArray(v) || cJSON_IsObject(v);
+}
+
+/* Whether a null stands anywhere inside. Depth is bounded by LIMIT_JSON_DEPTH. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static bool holds_null(const cJSON *v)
+{
+    const cJSON *item = NULL;
+
+    if (!is_container(v))
+        return cJSON_IsNull(v);
+    cJSON_ArrayForEach(item, v)
+    {
+        if (holds_null(item))
+            return true;
+    }
+    return false;
+}
+
+static bool type_fits(const cJSON *v, const char *type)
+{
+    const char *name = json_type_name(v);
+
+    return strcmp(name, type) == 0 || (strcmp(type, "number") == 0 && strcmp(name, "integer") == 0);
+}
+
+static const char *malformed(const struct policy_identity *rule, const cJSON *v)
+{
+    if (rule->type && !type_fits(v, rule->type))
+        return "of another type than the definition says";
+    if (cJSON_IsString(v) && !v->valuestring[0] && !rule->may_be_empty)
+        return "empty";
+    if (is_container(v) && !v->child && !rule->may_be_empty)
+        return "empty";
+    if (holds_null(v))
+        return "incomplete (it holds null)";
+    return NULL;
+}
+
+static struct side look(const struct field *f, const cJSON *report, const cJSON *inferred)
+{
+    const cJSON *container = f->rule->within ? pointer_get(report, f->rule->within) : NULL;
+    struct side s = { .value = inferred ? json_get(inferred, f->pointer) : NULL, .state = STATE_UNKNOWN };
+
+    if (!s.value)
+        s.value = pointer_get(report, f->pointer);
+    if (s.value && !cJSON_IsNull(s.value)) {
+        s.why = malformed(f->rule, s.value);
+        s.state = s.why ? STATE_MALFORMED : STATE_KNOWN;
+    } else if (container && !cJSON_IsNull(container)) {
+        s.why = cJSON_IsObject(container) ? "missing from an identity that is there" : "inside something that is no object";
+        s.state = STATE_MALFORMED;
+    }
+    return s;
+}
+
+static const char *label_of(const struct field *f)
+{
+    return f->rule->label ? f->rule->label : f->pointer;
+}
+
+static struct finding finding_of(const struct field *f, const char *code)
+{
+    return (struct finding) { .code = code,
+                              .path = f->pair->path,
+                              .field = f->pointer,
+                              .baseline = f->baseline.value,
+                              .current = f->current.value };
+}
+
+static cJSON *row(struct findings *out, cJSON *list, const struct field *f)
+{
+    cJSON *made = json_add_object(&out->marks, list, NULL);
+
+    json_add_string(&out->marks, made, "path", f->pair->path);
+    json_add_string(&out->marks, made, "field", f->pointer);
+    json_add_string(&out->marks, made, "label", f->rule->label);
+    return made;
+}
+
+static void say_malformed(const struct field *f, struct findings *out)
+{
+    struct finding what = finding_of(f, "NC-IDENTITY-INVALID");
+    bool baseline = f->baseline.state == STATE_MALFORMED;
+    bool current = f->current.state == STATE_MALFORMED;
+
+    if (baseline && current && f->baseline.why == f->current.why)
+        findings_reason(out, &what, "%s is %s on both sides", label_of(f), f->baseline.why);
+    else if (baseline && current)
+        findings_reason(out, &what, "%s is %s in the baseline and %s in the current run", label_of(f), f->baseline.why,
+                        f->current.why);
+    else
+        findings_reason(out, &what, "%s is %s in the %s", label_of(f), baseline ? f->baseline.why : f->current.why,
+                        baseline ? "baseline" : "current run");
+}
+
+static void say_missing(const struct field *f, struct findings *out)
+{
+    struct finding what = finding_of(f, "NC-IDENTITY-MISSING");
+    bool baseline = f->baseline.state == STATE_UNKNOWN;
+    bool current = f->current.state == STATE_UNKNOWN;
+    const char *why_not = baseline && f->pair->why_not[0] ? f->pair->why_not : NULL;
+
+    findings_reason(out, &what, "%s is unknown %s%s%s%s", label_of(f),
+                    baseline && current ? "on both sides" : baseline ? "in the baseline" : "in the current run",
+                    why_not ? " (it could not be inferred: " : "", why_not ? why_not : "", why_not ? ")" : "");
+}
+
+static int say_different(const struct field *f, struct findings *out, struct err *e)
+{
+    struct finding what = finding_of(f, "NC-IDENTITY-DIFFERS");
+    AUTO_JSON cJSON *elements = NULL;
+    AUTO_BUF struct buf text = { 0 };
+    const cJSON *element = NULL;
+    cJSON *made = NULL;
+    size_t shown = 0;
+
+    buf_init(&text, LIMIT_KIB(3));
+    if (value_differences(f->pointer, f->baseline.value, f->current.value, &elements, e) < 0)
+        return -1;
+    cJSON_ArrayForEach(element, elements)
+    {
+        const char *at = json_get(element, "field")->valuestring + strlen(f->pointer);
+
+        if (++shown > 3)
+            continue;
+        if (shown > 1)
+            buf_puts(&text, ", ");
+        if (*at) {
+            value_cut(&text, at, 60);
+            buf_putc(&text, ' ');
+        }
+        value_text(&text, json_get(element, "baseline"), 60);
+        buf_puts(&text, " → ");
+        value_text(&text, json_get(element, "current"), 60);
+    }
+    if (shown > 3)
+        buf_printf(&text, " and %zu more", shown - 3);
+    if (buf_check(&text, e) < 0)
+        return -1;
+    findings_reason(out, &what, "%s differs: %s", label_of(f), text.data);
+    made = row(out, out->different, f);
+    json_add_copy(&out->marks, made, "baseline", f->baseline.value);
+    json_add_copy(&out->marks, made, "current", f->current.value);
+    json_add_string(&out->marks, made, "why", f->rule->why);
+    if (is_container(f->baseline.value) || is_container(f->current.value))
+        (void) json_add(&out->marks, made, "elements", STEAL(elements)); /* failure stays in marks */
+    return 0;
+}
+
+static int compare_field(struct field *f, struct findings *out, struct err *e)
+{
+    f->baseline = look(f, f->pair->baseline, f->pair->inferred);
+    f->current = look(f, f->pair->current, NULL);
+    if (f->baseline.state == STATE_MALFORMED || f->current.state == STATE_MALFORMED) {
+        say_malformed(f, out);
+    } else if (f->baseline.state == STATE_UNKNOWN && f->current.state == STATE_UNKNOWN && f->rule->may_lack &&
+               f->pair->legacy) {
+        (void) row(out, out->not_recorded, f); /* failure stays in marks */
+    } else if (f->baseline.state == STATE_UNKNOWN || f->current.state == STATE_UNKNOWN) {
+        say_missing(f, out);
+    } else if (!json_equal(f->baseline.value, f->current.value)) {
+        return say_different(f, out, e);
+    } else {
+        json_add_copy(&out->marks, row(out, out->equal, f), "value", f->baseline.value);
+    }
+    return 0;
+}
+
+static int compare_plain(const struct policy_identity *rule, const struct pair *pair, const char *pointer,
+                         struct findings *out, struct err *e)
+{
+    struct field f = { .rule = rule, .pair = pair, .pointer = pointer };
+
+    return compare_field(&f, out, e);
+}
+
+static bool listed(const struct pointer_list *l, const char *pointer)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->items[i], pointer) == 0)
+            return true;
+    return false;
+}
+
+/* Every member that either side has must be known and equal on both. */
+static int compare_pattern(const struct policy_identity *rule, const struct pair *pair, struct findings *out,
+                           struct err *e)
+{
+    AUTO_POINTER_LIST struct pointer_list baseline = { 0 };
+    AUTO_POINTER_LIST struct pointer_list current = { 0 };
+
+    if (pointer_expand(pair->baseline, rule->pointer, &baseline, e) < 0 ||
+        pointer_expand(pair->current, rule->pointer, &current, e) < 0)
+        return -1;
+    for (size_t i = 0; i < baseline.n; i++)
+        if (compare_plain(rule, pair, baseline.items[i], out, e) < 0)
+            return -1;
+    for (size_t i = 0; i < current.n; i++)
+        if (!listed(&baseline, current.items[i]) && compare_plain(rule, pair, current.items[i], out, e) < 0)
+            return -1;
+    if (baseline.n == 0 && current.n == 0)
+        return compare_plain(rule, pair, rule->pointer, out, e);
+    return 0;
+}
+
+int identity_compare(const struct policy *p, const struct pair *pair, struct findings *f, struct err *e)
+{
+    size_t applied = 0;
+
+    for (size_t i = 0; i < p->n_identity; i++) {
+        const struct policy_identity *rule = &p->identity[i];
+        int rc = 0;
+
+        if (!policy_applies(rule->reports, pair->path))
+            continue;
+        applied++;
+        rc = pointer_is_pattern(rule->pointer) ? compare_pattern(rule, pair, f, e)
+                                               : compare_plain(rule, pair, rule->pointer, f, e);
+        if (rc < 0)
+            return -1;
+    }
+    if (applied == 0) {
+        struct finding what = { .code = "NC-IDENTITY-MISSING", .path = pair->path };
+
+        findings_reason(f, &what, "no identity field of the definition applies to this report");
+    }
+    return 0;
+}

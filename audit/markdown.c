@@ -1,0 +1,275 @@
+/* The audit document as Markdown, in the layout that readers of the seed's reports know (seed-rvoip §2.9). */
+#include <string.h>
+
+#include "audit/parts.h"
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+
+static const char *text_of(const cJSON *object, const char *key, const char *otherwise)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsString(j) ? j->valuestring : otherwise;
+}
+
+static size_t length_of(const cJSON *array)
+{
+    size_t n = 0;
+    const cJSON *item = NULL;
+
+    cJSON_ArrayForEach(item, array) n++;
+    return n;
+}
+
+/* Outside text can form no markup, no table cell, no HTML, no mention and no issue reference. */
+static void escape(struct buf *out, const char *s)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char) *s;
+
+        if (c < 0x20 || c == 0x7f)
+            buf_putc(out, ' ');
+        else if (c == '<')
+            buf_puts(out, "&lt;");
+        else if (c == '>')
+            buf_puts(out, "&gt;");
+        else if (c == '&')
+            buf_puts(out, "&amp;");
+        else if (c == '@')
+            buf_puts(out, "&#64;");
+        else if (c == '#')
+            buf_puts(out, "&#35;");
+        else if (strchr("\\`*_[]|~!", c))
+            buf_printf(out, "\\%c", c);
+        else
+            buf_putc(out, *s);
+    }
+}
+
+static void escape_value(struct buf *out, const cJSON *v)
+{
+    AUTO_BUF struct buf text = { 0 };
+
+    buf_init(&text, LIMIT_KIB(4));
+    if (v)
+        value_text(&text, v, 400);
+    else
+        buf_puts(&text, "(absent)");
+    escape(out, text.data ? text.data : "");
+}
+
+static void side(struct buf *out, const char *name, const cJSON *s)
+{
+    static const struct {
+        const char *key;
+        const char *word;
+    } parts[] = { { "run", "run" }, { "commit", "commit" }, { "class", "class" } };
+    const char *id = text_of(s, "id", text_of(s, "root", text_of(s, "run", "(unknown)")));
+
+    buf_printf(out, "%s: ", name);
+    escape(out, id);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        const char *value = text_of(s, parts[i].key, NULL);
+
+        if (!value || strcmp(value, id) == 0)
+            continue;
+        buf_printf(out, ", %s ", parts[i].word);
+        escape(out, value);
+    }
+    buf_puts(out, "\n\n");
+}
+
+static void head(struct buf *out, const cJSON *d)
+{
+    const cJSON *reviewed = json_get(json_get(d, "baseline"), "reviewed");
+    const cJSON *coverage = json_get(d, "coverage");
+
+    buf_puts(out, "# Performance audit: ");
+    escape(out, text_of(d, "gate", "?"));
+    buf_printf(out, "\n\nstatus: %s\n\n", text_of(d, "verdict", "?"));
+    side(out, "baseline", json_get(d, "baseline"));
+    if (reviewed) {
+        buf_puts(out, "reviewed baseline: ");
+        escape(out, text_of(reviewed, "id", "?"));
+        buf_printf(out, " (manifest SHA-256 %s)\n\n", text_of(reviewed, "manifest_sha256", "unknown"));
+    }
+    side(out, "current", json_get(d, "current"));
+    if (cJSON_IsTrue(json_get(d, "same_executable")))
+        buf_puts(out, "same binary: yes, so every difference below is noise\n\n");
+    buf_printf(out, "tolerances: of the definition (policy SHA-256 %s)\n\n",
+               text_of(json_get(d, "definition"), "policy_sha256", "unknown"));
+    buf_printf(out, "scenarios compared: %zu (baseline-only: %zu, current-only: %zu)\n\n", length_of(json_get(d, "paths")),
+               length_of(json_get(coverage, "baseline_only")), length_of(json_get(coverage, "current_only")));
+    buf_puts(out, "comparisons made: ");
+    value_number(out, json_get(d, "made_comparisons") ? json_get(d, "made_comparisons")->valuedouble : 0, 0);
+    buf_puts(out, " of ");
+    value_number(out, json_get(d, "expected_comparisons") ? json_get(d, "expected_comparisons")->valuedouble : 0, 0);
+    buf_puts(out, "\n");
+}
+
+static void refusals(struct buf *out, const cJSON *reasons)
+{
+    const cJSON *reason = NULL;
+
+    if (!reasons || !reasons->child)
+        return;
+    buf_printf(out, "\n## Refused comparisons (%zu)\n\nNo scalar comparison was performed on what is refused.\n\n",
+               length_of(reasons));
+    buf_puts(out, "| code | scenario | field | baseline | current | what |\n|---|---|---|---|---|---|\n");
+    cJSON_ArrayForEach(reason, reasons)
+    {
+        buf_puts(out, "| ");
+        escape(out, text_of(reason, "code", "?"));
+        buf_puts(out, " | ");
+        escape(out, text_of(reason, "path", "(run)"));
+        buf_puts(out, " | ");
+        escape(out, text_of(reason, "field", ""));
+        buf_puts(out, " | ");
+        escape_value(out, json_get(reason, "baseline"));
+        buf_puts(out, " | ");
+        escape_value(out, json_get(reason, "current"));
+        buf_puts(out, " | ");
+        escape(out, text_of(reason, "text", ""));
+        buf_puts(out, " |\n");
+    }
+    buf_puts(out, "\nWhat ends it:\n\n");
+    for (size_t i = 0; i < reasons_count; i++) {
+        bool used = false;
+
+        cJSON_ArrayForEach(reason, reasons) used =
+            used || strcmp(text_of(reason, "code", ""), reasons_table[i].code) == 0;
+        if (used)
+            buf_printf(out, "- %s: %s\n", reasons_table[i].code, reasons_table[i].resolve);
+    }
+}
+
+static void identity(struct buf *out, const cJSON *identity)
+{
+    const cJSON *row = NULL;
+
+    buf_puts(out, "\n## Measurement identity and coverage\n\n");
+    buf_printf(out, "- equal fields: %zu, different: %zu\n", length_of(json_get(identity, "equal")),
+               length_of(json_get(identity, "different")));
+    cJSON_ArrayForEach(row, json_get(identity, "inferred"))
+    {
+        buf_puts(out, "- inferred for the baseline's ");
+        escape(out, text_of(row, "path", "?"));
+        buf_printf(out, ": %zu fields by ", length_of(json_get(row, "fields")));
+        escape(out, text_of(row, "source", "?"));
+        buf_putc(out, '\n');
+    }
+    cJSON_ArrayForEach(row, json_get(identity, "not_recorded"))
+    {
+        buf_puts(out, "- not recorded on either side: ");
+        escape(out, text_of(row, "field", "?"));
+        buf_putc(out, '\n');
+    }
+    cJSON_ArrayForEach(row, json_get(identity, "equal"))
+    {
+        buf_puts(out, "- ");
+        escape(out, text_of(row, "path", "manifest"));
+        buf_putc(out, ' ');
+        escape(out, text_of(row, "field", "?"));
+        buf_puts(out, " = ");
+        escape_value(out, json_get(row, "value"));
+        buf_putc(out, '\n');
+    }
+}
+
+static void metric_cell(struct buf *out, const cJSON *row, const char *key)
+{
+    AUTO_BUF struct buf text = { 0 };
+    const cJSON *v = json_get(row, key);
+
+    buf_init(&text, LIMIT_KIB(4));
+    if (cJSON_IsNumber(v))
+        value_metric(&text, v->valuedouble, text_of(row, "unit", ""), text_of(row, "label", ""));
+    else
+        buf_puts(&text, "n/a");
+    escape(out, text.data ? text.data : "");
+}
+
+static void table(struct buf *out, const cJSON *comparisons, const char *only)
+{
+    const cJSON *row = NULL;
+
+    buf_puts(out, "| scenario | metric | baseline | current | delta | limit | verdict |\n|---|---|---|---|---|---|---|\n");
+    cJSON_ArrayForEach(row, comparisons)
+    {
+        const char *verdict = text_of(row, "verdict", "?");
+
+        if (only && strcmp(verdict, only) != 0)
+            continue;
+        buf_puts(out, "| ");
+        escape(out, text_of(row, "path", "?"));
+        buf_puts(out, " | ");
+        escape(out, text_of(row, "label", "?"));
+        buf_puts(out, " | ");
+        metric_cell(out, row, "baseline");
+        buf_puts(out, " | ");
+        metric_cell(out, row, "current");
+        buf_puts(out, " | ");
+        value_delta(out, json_get(row, "delta_pct"), 1);
+        buf_puts(out, " | ");
+        metric_cell(out, row, "limit");
+        buf_printf(out, " | %s |\n", strcmp(verdict, "regression") == 0 ? "REGRESSION" : verdict);
+    }
+}
+
+static void metrics(struct buf *out, const cJSON *comparisons)
+{
+    size_t regressed = 0;
+    const cJSON *row = NULL;
+
+    cJSON_ArrayForEach(row, comparisons) regressed += strcmp(text_of(row, "verdict", ""), "regression") == 0 ? 1 : 0;
+    buf_printf(out, "\n## Regressions (%zu)\n\n", regressed);
+    if (regressed > 0)
+        table(out, comparisons, "regression");
+    else
+        buf_puts(out, comparisons && comparisons->child ? "none\n" : "none: nothing was compared\n");
+    buf_puts(out, "\n## All metrics\n\n");
+    if (comparisons && comparisons->child)
+        table(out, comparisons, NULL);
+    else
+        buf_puts(out, "none\n");
+}
+
+static void notes(struct buf *out, const char *what, const cJSON *list, const char *key)
+{
+    const cJSON *item = NULL;
+
+    cJSON_ArrayForEach(item, list)
+    {
+        buf_printf(out, "- %s: ", what);
+        escape(out, key ? text_of(item, key, "?") : cJSON_IsString(item) ? item->valuestring : "?");
+        if (key) {
+            buf_puts(out, " (");
+            escape(out, text_of(item, strcmp(key, "metric") == 0 ? "path" : "problem", "?"));
+            buf_puts(out, ")");
+        }
+        buf_putc(out, '\n');
+    }
+}
+
+int audit_markdown(const cJSON *document, char **out, size_t *out_len, struct err *e)
+{
+    AUTO_BUF struct buf text = { 0 };
+    const cJSON *coverage = json_get(document, "coverage");
+
+    buf_init(&text, LIMIT_MIB(16));
+    head(&text, document);
+    refusals(&text, json_get(document, "reasons"));
+    identity(&text, json_get(document, "identity"));
+    metrics(&text, json_get(document, "comparisons"));
+    buf_puts(&text, "\n## Coverage notes\n\n");
+    notes(&text, "only in the baseline", json_get(coverage, "baseline_only"), NULL);
+    notes(&text, "only in the current run", json_get(coverage, "current_only"), NULL);
+    notes(&text, "on both sides, but no report of this gate", json_get(coverage, "not_compared"), NULL);
+    notes(&text, "unreadable", json_get(coverage, "unreadable"), "path");
+    notes(&text, "new and not gated", json_get(coverage, "ungated"), "metric");
+    if (buf_check(&text, e) < 0)
+        return -1;
+    *out = buf_take(&text, out_len);
+    return *out ? 0 : err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
+}

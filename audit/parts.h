@@ -1,0 +1,78 @@
+/*
+ * parts: the steps of one audit, each adding its findings. Private to audit/. Reasons never stop a step:
+ * every step says everything it sees.
+ */
+#pragma once
+
+#include "audit/audit.h"
+#include "audit/findings.h"
+#include "audit/policy.h"
+#include "base/buf.h"
+
+/* comparable.c: class, mode, source, definition, facts, conditioning of two manifests; unit and direction of the sides'
+ * own definitions against the judging policy. Without a manifest on both sides only the latter. */
+int comparable_manifests(const struct audit_input *in, const struct policy *p, struct findings *f, struct err *e) MUST_CHECK;
+/* Same archive, same run, or byte-equal required reports. */
+void comparable_same_evidence(const struct audit_input *in, const struct policy *p, struct findings *f);
+
+/* infer.c: the identity of a legacy report as a flat object {pointer: value}. *out_values NULL: the report has an explicit
+ * identity (*out_why empty), or a condition does not hold (*out_why says which). */
+int infer_identity(const cJSON *infer, const struct tree *tree, const struct tree_file *file, cJSON **out_values,
+                   struct buf *out_why, struct err *e) MUST_CHECK;
+
+/* One required report that both sides have. */
+struct pair {
+    const char *path;
+    const cJSON *baseline;
+    const cJSON *current;
+    const cJSON *inferred; /* the baseline's inferred identity, or NULL */
+    const char *why_not;   /* why nothing could be inferred, or "" */
+    bool legacy;
+};
+
+/* identity.c: every identity field of the policy on one pair. */
+int identity_compare(const struct policy *p, const struct pair *pair, struct findings *f, struct err *e) MUST_CHECK;
+/* windows.c: evidence of covered windows on one pair. */
+void windows_check(const struct policy *p, const struct pair *pair, struct findings *f);
+
+/* compare.c: one metric member that is to be compared. */
+struct compared {
+    const struct policy_metric *metric;
+    char *pointer; /* heap */
+    char *label;   /* heap */
+    const cJSON *baseline;
+    const cJSON *current;
+    const char *from; /* the fallback that gave the baseline's value, or NULL */
+};
+struct compared_list {
+    struct compared *items;
+    size_t n;
+};
+/* Expands the metrics over one pair; refusals (missing, invalid, none) become reasons, expectations are counted. */
+int compare_prepare(const struct policy *p, const struct pair *pair, struct findings *f, struct compared_list *out,
+                    struct err *e) MUST_CHECK;
+void compared_list_fini(struct compared_list *l);
+/* The rows of one pair that nothing refused. */
+void compare_rows(const char *path, const struct compared_list *l, struct findings *f);
+
+/* The rule (seed-rvoip §2.7): strict comparison on the unrounded double. */
+struct judged {
+    double delta;
+    double delta_pct; /* infinite with the delta's sign when the baseline is 0 */
+    double limit;     /* the last value that passes; NaN when no value regresses */
+    bool regression;
+};
+struct judged compare_judge(const struct policy_metric *m, double baseline, double current);
+
+/* value.c: a JSON value as a short text for messages ("absent" for NULL), cut at a UTF-8 border. */
+void value_text(struct buf *out, const cJSON *v, size_t max);
+/* The fields below `pointer` in which two values differ: [{field, baseline, current}], lists element by element. */
+int value_differences(const char *pointer, const cJSON *baseline, const cJSON *current, cJSON **out, struct err *e) MUST_CHECK;
+/* A number for people: at most `digits` decimals, trailing zeros trimmed. */
+void value_number(struct buf *out, double v, int digits);
+/* A metric's value in the unit shown to people: nanoseconds become milliseconds. */
+void value_metric(struct buf *out, double v, const char *unit, const char *label);
+/* "+1.2%" or "new" when the baseline is 0. */
+void value_delta(struct buf *out, const cJSON *delta_pct, int digits);
+/* Copies at most max bytes of s, cut at a UTF-8 border with "…". */
+void value_cut(struct buf *out, const char *s, size_t max);

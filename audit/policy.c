@@ -1,0 +1,249 @@
+#include "audit/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "experiment/pointer.h"
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "policy.memory", "out of memory");
+}
+
+static const char *text_at(const cJSON *object, const char *key, const char *otherwise)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsString(j) ? j->valuestring : otherwise;
+}
+
+static double number_at(const cJSON *object, const char *key, double otherwise)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsNumber(j) ? j->valuedouble : otherwise;
+}
+
+static bool flag_at(const cJSON *object, const char *key, bool otherwise)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsBool(j) ? cJSON_IsTrue(j) : otherwise;
+}
+
+/* The unhashed text of an entry: "<list>/<index>/<key>". */
+static const char *note(const struct definition *d, const char *list, size_t index, const char *key)
+{
+    char at[128];
+    const cJSON *found = NULL;
+
+    (void) snprintf(at, sizeof at, "%s/%zu/%s", list, index, key);
+    found = definition_note(d, at);
+    return cJSON_IsString(found) ? found->valuestring : NULL;
+}
+
+/* Number of elements, refusing more than a definition may hold. */
+static int count_of(const cJSON *array, const char *where, size_t *out, struct err *e)
+{
+    size_t n = 0;
+    const cJSON *item = NULL;
+
+    cJSON_ArrayForEach(item, array) n++;
+    if (n > LIMIT_METRICS)
+        return err_set(e, ERR_LIMIT, "policy.entries", "%s: %zu entries, at most %d", where, n, LIMIT_METRICS);
+    *out = n;
+    return 0;
+}
+
+static int read_identity(struct policy *p, struct err *e)
+{
+    const cJSON *list = json_get(p->definition->policy, "identity");
+    const cJSON *item = NULL;
+    size_t n = 0;
+
+    if (count_of(list, "/policy/identity", &n, e) < 0)
+        return -1;
+    p->identity = calloc(n + 1, sizeof *p->identity);
+    if (!p->identity)
+        return no_memory(e);
+    cJSON_ArrayForEach(item, list)
+    {
+        size_t i = p->n_identity;
+
+        p->identity[i] = (struct policy_identity) {
+            .pointer = text_at(item, "path", ""),
+            .label = note(p->definition, "/policy/identity", i, "label"),
+            .why = note(p->definition, "/policy/identity", i, "why"),
+            .within = text_at(item, "within", NULL),
+            .type = text_at(item, "type", NULL),
+            .may_lack = strcmp(text_at(item, "require", "required"), "both-may-lack") == 0,
+            .may_be_empty = flag_at(item, "may_be_empty", false),
+            .reports = json_get(item, "reports"),
+        };
+        p->n_identity++;
+    }
+    if (n == 0)
+        return err_set(e, ERR_INPUT, "policy.identity", "/policy/identity: a gate needs at least one identity field");
+    return 0;
+}
+
+static int read_metrics(struct policy *p, struct err *e)
+{
+    const cJSON *list = json_get(json_get(p->definition->policy, "audit"), "metrics");
+    const cJSON *item = NULL;
+    size_t n = 0;
+    bool any_gated = false;
+
+    if (count_of(list, "/policy/audit/metrics", &n, e) < 0)
+        return -1;
+    p->metrics = calloc(n + 1, sizeof *p->metrics);
+    if (!p->metrics)
+        return no_memory(e);
+    cJSON_ArrayForEach(item, list)
+    {
+        struct policy_metric m = {
+            .pointer = text_at(item, "path", ""),
+            .label = note(p->definition, "/policy/audit/metrics", p->n_metrics, "label"),
+            .unit = text_at(item, "unit", ""),
+            .fallback = text_at(item, "fallback", NULL),
+            .higher_is_worse = strcmp(text_at(item, "worse", ""), "higher") == 0,
+            .gated = flag_at(item, "gated", true),
+            .has_floor = json_get(item, "floor") != NULL,
+            .tolerance_pct = number_at(item, "tolerance_pct", 0),
+            .floor = number_at(item, "floor", 0),
+            .reports = json_get(item, "reports"),
+        };
+
+        if (!m.unit[0])
+            return err_set(e, ERR_INPUT, "policy.unit", "/policy/audit/metrics/%zu: a metric needs a unit", p->n_metrics);
+        for (size_t i = 0; i < p->n_metrics; i++)
+            if (strcmp(p->metrics[i].pointer, m.pointer) == 0 && !p->metrics[i].reports && !m.reports)
+                return err_set(e, ERR_INPUT, "policy.duplicate", "/policy/audit/metrics/%zu: '%.200s' is listed twice",
+                               p->n_metrics, m.pointer);
+        any_gated = any_gated || m.gated;
+        p->metrics[p->n_metrics++] = m;
+    }
+    if (!any_gated)
+        return err_set(e, ERR_INPUT, "policy.gated", "/policy/audit/metrics: at least one metric must be gated");
+    return 0;
+}
+
+static int read_windows(struct policy *p, struct err *e)
+{
+    const cJSON *list = json_get(json_get(p->definition->policy, "audit"), "windows");
+    const cJSON *item = NULL;
+    size_t n = 0;
+
+    if (count_of(list, "/policy/audit/windows", &n, e) < 0)
+        return -1;
+    p->windows = calloc(n + 1, sizeof *p->windows);
+    if (!p->windows)
+        return no_memory(e);
+    cJSON_ArrayForEach(item, list)
+    {
+        size_t i = p->n_windows;
+
+        p->windows[i] = (struct policy_window) {
+            .pointer = text_at(item, "path", ""),
+            .label = note(p->definition, "/policy/audit/windows", i, "label"),
+            .complete = text_at(item, "complete", "complete"),
+            .samples = text_at(item, "samples", "sample_count"),
+            .coverage = text_at(item, "coverage", "actual_coverage_secs"),
+            .value = text_at(item, "value", NULL),
+            .min_samples = number_at(item, "min_samples", 2),
+            .min_coverage = number_at(item, "min_coverage", 0),
+            .reports = json_get(item, "reports"),
+        };
+        p->n_windows++;
+    }
+    return 0;
+}
+
+static int compare_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+static int read_required(struct policy *p, struct err *e)
+{
+    const cJSON *list = json_get(json_get(json_get(p->definition->policy, "audit"), "paths"), "required");
+    const cJSON *item = NULL;
+    size_t n = 0;
+
+    if (count_of(list, "/policy/audit/paths/required", &n, e) < 0)
+        return -1;
+    if (n == 0)
+        return err_set(e, ERR_INPUT, "policy.required", "/policy/audit/paths/required: at least one report is needed");
+    p->required = calloc(n, sizeof *p->required);
+    if (!p->required)
+        return no_memory(e);
+    cJSON_ArrayForEach(item, list) p->required[p->n_required++] = cJSON_IsString(item) ? item->valuestring : "";
+    qsort(p->required, n, sizeof *p->required, compare_text);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(p->required[i - 1], p->required[i]) == 0)
+            return err_set(e, ERR_INPUT, "policy.duplicate", "/policy/audit/paths/required: '%s' is listed twice",
+                           p->required[i]);
+    return 0;
+}
+
+static int read_infer(struct policy *p, struct err *e)
+{
+    const cJSON *item = NULL;
+    size_t i = 0;
+
+    p->infer = json_get(p->definition->policy, "infer");
+    cJSON_ArrayForEach(item, json_get(p->infer, "produce"))
+    {
+        bool from = json_get(item, "from") != NULL;
+        bool constant = json_get(item, "constant") != NULL;
+
+        if (from == constant)
+            return err_set(e, ERR_INPUT, "policy.infer",
+                           "/policy/infer/produce/%zu: exactly one of 'from' and 'constant' is needed", i);
+        if (pointer_is_pattern(text_at(item, "path", "")))
+            return err_set(e, ERR_INPUT, "policy.infer", "/policy/infer/produce/%zu: '*' cannot be produced", i);
+        i++;
+    }
+    if (p->infer && !strstr(text_at(p->infer, "sibling", ""), "{point}"))
+        return err_set(e, ERR_INPUT, "policy.infer", "/policy/infer/sibling: must hold {point}");
+    return 0;
+}
+
+int policy_read(const struct definition *d, struct policy *out, struct err *e)
+{
+    struct policy p = { .definition = d };
+
+    if (read_identity(&p, e) < 0 || read_metrics(&p, e) < 0 || read_windows(&p, e) < 0 || read_required(&p, e) < 0 ||
+        read_infer(&p, e) < 0) {
+        policy_fini(&p);
+        return err_wrap(e, "gate '%s'", d->gate);
+    }
+    *out = p;
+    return 0;
+}
+
+void policy_fini(struct policy *p)
+{
+    free(p->identity);
+    free(p->metrics);
+    free(p->windows);
+    free(p->required);
+    *p = (struct policy) { 0 };
+}
+
+bool policy_applies(const cJSON *reports, const char *path)
+{
+    const cJSON *item = NULL;
+
+    if (!reports)
+        return true;
+    cJSON_ArrayForEach(item, reports)
+    {
+        if (cJSON_IsString(item) && text_glob(item->valuestring, path))
+            return true;
+    }
+    return false;
+}
