@@ -8,14 +8,14 @@
 #include "server/http/content.h"
 
 #define SLOTS 1024 /* direct mapped: a newer path replaces an older one with the same slot */
-#define WATCH_MAX 128
+#define WATCH_MAX REQUEST_WATCH_MAX
 #define ENTRY_OVERHEAD 1024 /* response and headers */
 
 struct entry {
     struct content *content; /* NULL: empty */
     char *path;
     size_t bytes;
-    uint64_t generation;
+    uint64_t generation, expires_ns;
     unsigned char watch[WATCH_MAX];
     size_t watch_len;
 };
@@ -98,13 +98,14 @@ struct found {
     size_t watch_len;
 };
 
-static bool look_up(struct cache *c, const char *path, struct found *out)
+static bool look_up(struct cache *c, const char *path, uint64_t now_ns, struct found *out)
 {
     const struct entry *e = &c->entries[slot_of(path)];
     bool hit = false;
 
     (void) pthread_rwlock_rdlock(&c->entries_lock);
-    hit = e->content && e->generation == atomic_load(&c->generation) && strcmp(e->path, path) == 0;
+    hit = e->content && e->generation == atomic_load(&c->generation) && now_ns < e->expires_ns &&
+          strcmp(e->path, path) == 0;
     if (hit) {
         content_ref(e->content);
         out->content = e->content;
@@ -126,11 +127,11 @@ static void drop_if(struct cache *c, const char *path, const struct content *con
     (void) pthread_rwlock_unlock(&c->entries_lock);
 }
 
-struct content *cache_get(struct cache *c, const char *path)
+struct content *cache_get(struct cache *c, const char *path, uint64_t now_ns)
 {
     struct found found = { .content = NULL };
 
-    if (!look_up(c, path, &found))
+    if (!look_up(c, path, now_ns, &found))
         return NULL;
     if (found.watch_len == 0 || c->probe(c->cls, found.watch, found.watch_len))
         return found.content;
@@ -140,7 +141,7 @@ struct content *cache_get(struct cache *c, const char *path)
 }
 
 void cache_put(struct cache *c, const char *path, struct content *content, uint64_t generation, const void *watch,
-               size_t watch_len)
+               size_t watch_len, uint64_t expires_ns)
 {
     struct entry *e = &c->entries[slot_of(path)];
     size_t bytes = (size_t) content_size(content) + ENTRY_OVERHEAD + strlen(path);
@@ -167,6 +168,7 @@ void cache_put(struct cache *c, const char *path, struct content *content, uint6
     e->path = copy;
     e->bytes = bytes;
     e->generation = generation;
+    e->expires_ns = expires_ns;
     e->watch_len = watch_len;
     if (watch_len > 0)
         memcpy(e->watch, watch, watch_len);

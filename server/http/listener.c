@@ -22,6 +22,7 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/http/route.h"
+#include "server/http/workers.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define SLOWEST_BODY 65536u    /* bytes per second an upload or download must manage on average */
@@ -29,6 +30,7 @@
 #define IDLE_DEFAULT_S 15u
 #define HEADER_DEFAULT_S 20u
 #define BODY_DEFAULT_S 30u
+#define CACHE_NS (60 * NS_PER_S)       /* pages show ages */
 
 const uint64_t listener_duration_bounds[LISTENER_DURATIONS - 1] = {
     100000,    500000,     1000000,    2500000,    5000000,     10000000,
@@ -263,7 +265,7 @@ static bool answer_from_cache(struct request *q)
 
     if (!is_cacheable(q))
         return false;
-    c = cache_get(q->listener->options.cache, q->target);
+    c = cache_get(q->listener->options.cache, q->target, q->started_ns);
     if (!c)
         return false;
     reply_content(q, 200, c);
@@ -328,28 +330,61 @@ static void take_body(struct request *q, const char *bytes, size_t len)
         q->phase = REQUEST_SWALLOW;
 }
 
+static void keep_answer(struct request *q)
+{
+    if (q->route->cacheable && q->status == 200 && q->content && !q->never_cache && is_cacheable(q))
+        cache_put(q->listener->options.cache, q->target, q->content, q->cache_generation, q->watch, q->watch_len,
+                  q->started_ns + CACHE_NS);
+}
+
+/* On a worker thread. */
+static void handle_offloaded(void *cls)
+{
+    struct request *q = cls;
+
+    (void) q->route->handle(q); /* always done: nobody else resumes it */
+    request_resume(q);
+}
+
+static void offload(struct request *q)
+{
+    struct err e = ERR_INIT;
+
+    request_suspend(q);
+    if (workers_submit(q->listener->options.workers, handle_offloaded, q, &e) == 0)
+        return;
+    reply_err(q, &e);
+    request_resume(q);
+}
+
 static enum MHD_Result finish(struct request *q)
 {
-    struct cache *cache = q->listener->options.cache;
-    uint64_t generation = 0;
+    const struct listener_options *o = &q->listener->options;
+    bool waits = false;
 
+    if (q->phase == REQUEST_SWALLOW)
+        return queue(q);
     if (q->phase == REQUEST_SUSPENDED) {
-        q->route->resume(q);
+        if (q->route->resume)
+            q->route->resume(q);
+        keep_answer(q);
         return queue(q);
     }
-    if (q->phase == REQUEST_READING) {
-        generation = cache ? cache_generation(cache) : 0;
-        q->cache_generation = generation;
-        if (q->route->handle(q) == ROUTE_WAIT) {
-            struct conn *c = conn_of(q);
-
-            if (c)
-                atomic_store(&c->deadline_ns, 0);
-            return MHD_YES;
-        }
-        if (q->route->cacheable && q->status == 200 && q->content && is_cacheable(q))
-            cache_put(cache, q->target, q->content, generation, q->watch, q->watch_len);
+    q->cache_generation = o->cache ? cache_generation(o->cache) : 0;
+    if (q->route->offload && o->workers) {
+        offload(q);
+        waits = true;
+    } else {
+        waits = q->route->handle(q) == ROUTE_WAIT;
     }
+    if (waits) {
+        struct conn *c = conn_of(q);
+
+        if (c)
+            atomic_store(&c->deadline_ns, 0);
+        return MHD_YES;
+    }
+    keep_answer(q);
     return queue(q);
 }
 

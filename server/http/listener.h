@@ -19,6 +19,7 @@ struct content;
 struct listener;
 struct request;
 struct route;
+struct workers;
 
 #define LISTENER_DURATIONS 12
 
@@ -44,7 +45,8 @@ struct listener_options {
     const struct route *routes; /* borrowed, as is app */
     size_t n_routes;
     void *app;
-    struct cache *cache; /* borrowed; NULL: none */
+    struct cache *cache;     /* borrowed; NULL: none */
+    struct workers *workers; /* borrowed; NULL: offloaded handlers run where they are called */
     /* Makes the error page for a problem document in q->twin's form; NULL: the problem itself is sent. */
     struct content *(*error_page)(struct request *q, const cJSON *problem);
     /* Seconds; 0 takes the default. Tests shorten them. */

@@ -18,6 +18,7 @@
 
 #define REQUEST_HEADERS_MAX 64
 #define REQUEST_PARAMS_MAX 6
+#define REQUEST_WATCH_MAX 160
 
 struct MHD_Connection;
 struct content;
@@ -91,8 +92,9 @@ struct request {
     struct content *content; /* owned */
     bool from_cache;
     uint64_t cache_generation; /* of the stored data, read before the handler ran */
-    unsigned char watch[128];  /* what a cached answer depends on beside the generation; the handler's form */
+    unsigned char watch[REQUEST_WATCH_MAX]; /* what a cached answer depends on beside the generation; the handler's form */
     size_t watch_len;
+    bool never_cache;          /* this answer must not be kept, though its route is cacheable */
 
     void *state;                       /* the handler's, released by state_free */
     void (*state_free)(void *state);

@@ -13,7 +13,7 @@
 
 enum route_result {
     ROUTE_DONE, /* status and content are set */
-    ROUTE_WAIT, /* the handler has suspended the request; `resume` is called afterwards */
+    ROUTE_WAIT, /* the handler has suspended the request; `resume` is called after request_resume */
 };
 
 enum route_kind {
@@ -39,7 +39,8 @@ struct route {
     enum route_result (*handle)(struct request *q);
     /* After a suspension; the answer must be set. */
     void (*resume)(struct request *q);
-    bool cacheable; /* GET: the answer may be kept by raw path when the request carries no credentials */
+    bool cacheable; /* GET: a 200 may be kept by raw path when the request carries no credentials */
+    bool offload;   /* handle runs on a worker thread, because it may block; it must return ROUTE_DONE */
 };
 
 enum route_match {

@@ -14,6 +14,7 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/http/route.h"
+#include "server/http/workers.h"
 
 struct app {
     atomic_int handled; /* "/counted" */
@@ -128,8 +129,16 @@ static void slow_done(struct request *q)
     reply_content(q, 202, content_static(TYPE_TEXT, "slow", 4));
 }
 
+static enum route_result blocking(struct request *q)
+{
+    usleep(50000);
+    reply_content(q, 200, content_static(TYPE_TEXT, "worked", 6));
+    return ROUTE_DONE;
+}
+
 static const struct route routes[] = {
     { .method = HTTP_GET, .pattern = "/hello", .handle = hello },
+    { .method = HTTP_GET, .pattern = "/blocking", .handle = blocking, .offload = true },
     { .method = HTTP_GET, .pattern = "/counted", .handle = counted, .cacheable = true },
     { .method = HTTP_GET, .pattern = "/file", .handle = file },
     { .method = HTTP_GET, .pattern = "/parts", .handle = parts },
@@ -140,6 +149,7 @@ static const struct route routes[] = {
 struct fixture {
     struct app app;
     struct cache *cache;
+    struct workers *workers;
     struct listener *listener;
     unsigned port;
     char *dir;
@@ -184,6 +194,8 @@ static int setup(void **state)
     f->cache = cache_new(LIMIT_MIB(1), probe, &f->app);
     o.app = &f->app;
     o.cache = f->cache;
+    assert_int_equal(workers_start(8, &f->workers, &e), 0);
+    o.workers = f->workers;
     o.idle_s = 2;
     o.header_s = 1;
     assert_int_equal(listener_bind("127.0.0.1:0", &o.listen_fd, &f->port, &e), 0);
@@ -199,6 +211,7 @@ static int teardown(void **state)
 
     atomic_store(&f->stop, true);
     (void) pthread_join(f->ticker, NULL);
+    workers_stop(f->workers);
     listener_stop(f->listener);
     cache_free(f->cache);
     free(f->app.file);
@@ -406,6 +419,32 @@ static void suspended_requests_do_not_block_the_pool(void **state)
     assert_true(clock_monotonic_ns() - began < 900000000u);
 }
 
+static void blocking_handlers_run_beside_the_pool(void **state)
+{
+    struct fixture *f = *state;
+    struct raw r[16];
+    struct raw_response a;
+    uint64_t began = clock_monotonic_ns();
+    size_t i = 0;
+
+    for (i = 0; i < ARRAY_LEN(r); i++) {
+        raw_open(&r[i], f->port);
+        assert_true(raw_puts(&r[i], "GET /blocking HTTP/1.1\r\nHost: h\r\n\r\n"));
+    }
+    raw_ask(f->port, "GET", "/hello", NULL, NULL, 0, &a);
+    assert_int_equal(a.status, 200);
+    raw_response_fini(&a);
+    for (i = 0; i < ARRAY_LEN(r); i++) {
+        raw_read(&r[i], false, 5000, &a);
+        assert_int_equal(a.status, 200);
+        assert_string_equal(a.body, "worked");
+        raw_response_fini(&a);
+        raw_close(&r[i]);
+    }
+    /* Eight workers need 100 ms; two pool threads would need 400. */
+    assert_true(clock_monotonic_ns() - began < 350000000u);
+}
+
 static void refused_bodies_are_answered_and_small_ones_keep_the_connection(void **state)
 {
     struct fixture *f = *state;
@@ -534,7 +573,7 @@ static void cache_is_bounded(void **state)
         struct content *content = content_bytes(TYPE_TEXT, calloc(1, 5000), 5000);
 
         (void) snprintf(path, sizeof path, "/p/%d", i);
-        cache_put(c, path, content, cache_generation(c), NULL, 0);
+        cache_put(c, path, content, cache_generation(c), NULL, 0, UINT64_MAX);
         content_unref(content);
         assert_true(cache_bytes(c) <= 100000);
     }
@@ -551,6 +590,7 @@ int main(void)
         cmocka_unit_test(ranges_and_preconditions_hold_for_every_kind_of_body),
         cmocka_unit_test(uploaded_bytes_are_never_rendered),
         cmocka_unit_test(suspended_requests_do_not_block_the_pool),
+        cmocka_unit_test(blocking_handlers_run_beside_the_pool),
         cmocka_unit_test(refused_bodies_are_answered_and_small_ones_keep_the_connection),
         cmocka_unit_test(continue_is_sent_when_the_body_is_wanted),
         cmocka_unit_test(slow_headers_are_cut_though_bytes_keep_coming),
