@@ -1,0 +1,34 @@
+/*
+ * capture: a capped log file that a loop writes into, and the replacing of personal paths in it.
+ * Knows nothing of whose output it is.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+struct capture {
+    int dir_fd; /* borrowed */
+    const char *name;
+    int fd;     /* -1 when closed */
+    size_t written, max;
+    bool cut;
+};
+
+/* Creates the file (which must not exist). */
+int capture_open(struct capture *c, int dir_fd, const char *name, size_t max, struct err *e) MUST_CHECK;
+/* A loop_stream callback: context is the capture. Bytes beyond the maximum are dropped with one note. */
+int capture_data(void *context, const char *bytes, size_t len, struct err *e) MUST_CHECK;
+int capture_note(struct capture *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void capture_close(struct capture *c); /* accepts a closed one */
+
+/* Replaces every `from` that is followed by '/', '\0', a quote or white space with `to`, whole file at once. */
+struct capture_rename {
+    const char *from, *to;
+};
+int capture_scrub(int dir_fd, const char *name, const struct capture_rename *renames, size_t n,
+                  struct err *e) MUST_CHECK;

@@ -1,0 +1,486 @@
+/* Readers of the single facts; host.c puts them together. */
+#include "runner/host_facts.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/num.h"
+
+#define CPU_DIR "sys/devices/system/cpu"
+#define CPUS_MAX 4096
+#define VALUES_MAX 64
+
+static char *cpuinfo(const struct sysroot *r, const char *key)
+{
+    AUTO_FREE char *text = sysroot_read(r, "proc/cpuinfo");
+
+    return text ? procfs_field(text, key) : NULL;
+}
+
+static char *cpu_model(const struct sysroot *r)
+{
+    char *name = cpuinfo(r, "model name");
+
+    return name ? name : cpuinfo(r, "CPU part");
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+/* Words of a text, sorted, joined by one space; NULL when there is none. The text is cut up. */
+static char *sorted_words(char *text)
+{
+    AUTO_FREE const char **words = calloc(strlen(text) / 2 + 1, sizeof(*words));
+    size_t n = 0;
+    AUTO_BUF struct buf b;
+
+    buf_init(&b, LIMIT_KIB(64));
+    for (char *p = text; words && *p;) {
+        size_t len = strcspn(p, " \t");
+        bool last = p[len] == '\0';
+
+        p[len] = '\0';
+        if (len > 0)
+            words[n++] = p;
+        p += len + (last ? 0 : 1);
+    }
+    if (n == 0)
+        return NULL;
+    qsort(words, n, sizeof(*words), by_text);
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&b, "%s%s", i ? " " : "", words[i]);
+    return b.failed ? NULL : buf_take(&b, NULL);
+}
+
+static char *sha256_text(const char *text)
+{
+    struct digest d = digest_of(text, strlen(text));
+    char hex[DIGEST_HEX_SIZE];
+
+    digest_hex(&d, hex);
+    return strdup(hex);
+}
+
+static char *cpu_flags(const struct sysroot *r)
+{
+    AUTO_FREE char *flags = cpuinfo(r, "flags");
+
+    if (!flags)
+        flags = cpuinfo(r, "Features");
+    AUTO_FREE char *sorted = flags ? sorted_words(flags) : NULL;
+
+    return sorted ? sha256_text(sorted) : NULL;
+}
+
+static char *microcode(const struct sysroot *r)
+{
+    char *text = cpuinfo(r, "microcode");
+
+    return text ? text : strdup("none");
+}
+
+static char *number_text(uint64_t v)
+{
+    char *text = NULL;
+
+    return asprintf(&text, "%lu", v) < 0 ? NULL : text;
+}
+
+/* Size of a list such as "0-3,8-11". */
+static bool list_size(const char *text, uint64_t *out)
+{
+    *out = 0;
+    while (*text) {
+        size_t len = strcspn(text, ",");
+        size_t first_len = strspn(text, "0123456789");
+        uint64_t first = 0, last = 0;
+
+        if (!num_parse_u64(text, first_len, CPUS_MAX, &first))
+            return false;
+        last = first;
+        if (text[first_len] == '-' &&
+            !num_parse_u64(text + first_len + 1, len - first_len - 1, CPUS_MAX, &last))
+            return false;
+        if (last < first)
+            return false;
+        *out += last - first + 1;
+        text += len + (text[len] == ',' ? 1 : 0);
+    }
+    return *out > 0;
+}
+
+static char *cpus_logical(const struct sysroot *r)
+{
+    AUTO_FREE char *list = sysroot_line(r, CPU_DIR "/online");
+    uint64_t n = 0;
+
+    return list && list_size(list, &n) ? number_text(n) : NULL;
+}
+
+/* Distinct values of cpu<N>/<name> over all processors, sorted and joined by '|'; NULL when none has it. */
+static char *cpu_values(const struct sysroot *r, const char *name, const char *name2, size_t *out_n)
+{
+    char *values[VALUES_MAX];
+    size_t n = 0;
+    AUTO_BUF struct buf b;
+
+    buf_init(&b, LIMIT_KIB(4));
+    for (unsigned cpu = 0; cpu < CPUS_MAX && n < VALUES_MAX; cpu++) {
+        char path[160];
+        bool known = false;
+
+        (void) snprintf(path, sizeof(path), CPU_DIR "/cpu%u/%s", cpu, name); /* fits */
+        AUTO_FREE char *line = sysroot_line(r, path);
+        if (!line)
+            break;
+        if (name2) {
+            (void) snprintf(path, sizeof(path), CPU_DIR "/cpu%u/%s", cpu, name2); /* fits */
+            AUTO_FREE char *second = sysroot_line(r, path);
+            char *both = NULL;
+
+            if (!second || asprintf(&both, "%s/%s", second, line) < 0)
+                break;
+            free(line);
+            line = both;
+        }
+        for (size_t i = 0; i < n && !known; i++)
+            known = strcmp(values[i], line) == 0;
+        if (!known)
+            values[n++] = STEAL(line);
+    }
+    qsort(values, n, sizeof(*values), by_text);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&b, "%s%s", i ? "|" : "", values[i]);
+        free(values[i]);
+    }
+    if (out_n)
+        *out_n = n;
+    return n > 0 && !b.failed ? buf_take(&b, NULL) : NULL;
+}
+
+static char *cpus_physical(const struct sysroot *r)
+{
+    size_t n = 0;
+    AUTO_FREE char *cores = cpu_values(r, "topology/core_id", "topology/physical_package_id", &n);
+
+    return cores ? number_text(n) : NULL;
+}
+
+/* "none" where the machine has no such control at all: known, and equal only to "none". */
+static char *or_none(char *text)
+{
+    return text ? text : strdup("none");
+}
+
+static char *governor(const struct sysroot *r)
+{
+    return or_none(cpu_values(r, "cpufreq/scaling_governor", NULL, NULL));
+}
+
+static char *scaling_driver(const struct sysroot *r)
+{
+    return or_none(cpu_values(r, "cpufreq/scaling_driver", NULL, NULL));
+}
+
+static char *boost(const struct sysroot *r)
+{
+    AUTO_FREE char *plain = sysroot_line(r, CPU_DIR "/cpufreq/boost");
+    AUTO_FREE char *no_turbo = sysroot_line(r, CPU_DIR "/intel_pstate/no_turbo");
+
+    if (plain)
+        return strdup(strcmp(plain, "0") == 0 ? "off" : "on");
+    if (no_turbo)
+        return strdup(strcmp(no_turbo, "0") == 0 ? "on" : "off");
+    return strdup("none");
+}
+
+static char *smt(const struct sysroot *r)
+{
+    AUTO_FREE char *control = sysroot_line(r, CPU_DIR "/smt/control");
+    AUTO_FREE char *active = sysroot_line(r, CPU_DIR "/smt/active");
+
+    if (active && strcmp(active, "1") == 0)
+        return strdup("on");
+    if (control && (!strcmp(control, "notsupported") || !strcmp(control, "notimplemented")))
+        return strdup("none");
+    return active || control ? strdup("off") : strdup("none");
+}
+
+static char *kernel_release(const struct sysroot *r)
+{
+    return sysroot_line(r, "proc/sys/kernel/osrelease");
+}
+
+/* Words that name this installation and change nothing that is measured. */
+static bool names_installation(const char *word, size_t len)
+{
+    static const char *const prefixes[] = {"root=", "BOOT_IMAGE=", "initrd=", "resume=", "rd.luks"};
+
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+        if (len >= strlen(prefixes[i]) && !strncmp(word, prefixes[i], strlen(prefixes[i])))
+            return true;
+    return memmem(word, len, "UUID=", 5) != NULL || memmem(word, len, "uuid", 4) != NULL;
+}
+
+static char *kernel_cmdline(const struct sysroot *r)
+{
+    AUTO_FREE char *line = sysroot_line(r, "proc/cmdline");
+    AUTO_BUF struct buf b;
+
+    buf_init(&b, LIMIT_KIB(64));
+    for (const char *p = line; p && *p;) {
+        size_t len = strcspn(p, " ");
+
+        if (len > 0 && !names_installation(p, len)) {
+            buf_put(&b, p, len);
+            buf_putc(&b, ' ');
+        }
+        p += len + strspn(p + len, " ");
+    }
+    return line && !b.failed ? sha256_text(b.data ? b.data : "") : NULL;
+}
+
+static char *architecture(const struct sysroot *r)
+{
+    struct utsname u;
+
+    (void) r;
+    return uname(&u) == 0 ? strdup(u.machine) : NULL;
+}
+
+/* Digest of "name: state" lines of every known weakness, in order of name. */
+static char *mitigations(const struct sysroot *r)
+{
+    AUTO_FD int fd = openat(r->fd, CPU_DIR "/vulnerabilities", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_FILE_LIST struct file_list list = {.n = 0};
+    struct err ignored = ERR_INIT;
+    AUTO_BUF struct buf b;
+
+    buf_init(&b, LIMIT_KIB(16));
+    if (fd < 0)
+        return strdup("none");
+    if (file_list_at(fd, 256, &list, &ignored) < 0)
+        return NULL;
+    for (size_t i = 0; i < list.n; i++) {
+        struct sysroot dir = {.fd = fd};
+        AUTO_FREE char *state = sysroot_line(&dir, list.names[i]);
+
+        buf_printf(&b, "%s: %s\n", list.names[i], state ? state : "unknown");
+    }
+    return b.failed || b.len == 0 ? NULL : sha256_text(b.data);
+}
+
+/* The chosen word of "always [madvise] never". */
+static char *bracketed(const struct sysroot *r, const char *name)
+{
+    AUTO_FREE char *line = sysroot_line(r, name);
+    const char *open = line ? strchr(line, '[') : NULL;
+
+    if (!line)
+        return strdup("none");
+    return open ? strndup(open + 1, strcspn(open + 1, "]")) : strdup(line);
+}
+
+static char *thp(const struct sysroot *r)
+{
+    return bracketed(r, "sys/kernel/mm/transparent_hugepage/enabled");
+}
+
+static char *aslr(const struct sysroot *r)
+{
+    return sysroot_line(r, "proc/sys/kernel/randomize_va_space");
+}
+
+static char *clocksource(const struct sysroot *r)
+{
+    return or_none(sysroot_line(r, "sys/devices/system/clocksource/clocksource0/current_clocksource"));
+}
+
+static char *libc(const struct sysroot *r)
+{
+    char *text = NULL;
+
+    (void) r;
+    return asprintf(&text, "glibc %s", gnu_get_libc_version()) < 0 ? NULL : text;
+}
+
+static char *os(const struct sysroot *r)
+{
+    AUTO_FREE char *text = sysroot_read(r, "etc/os-release");
+    const char *at = text;
+
+    while (at && *at && strncmp(at, "PRETTY_NAME=", 12) != 0) {
+        at = strchr(at, '\n');
+        at = at ? at + 1 : NULL;
+    }
+    if (!at || !*at)
+        return NULL;
+    at += 12;
+    size_t len = strcspn(at, "\n");
+
+    if (len >= 2 && at[0] == '"' && at[len - 1] == '"') {
+        at++;
+        len -= 2;
+    }
+    return strndup(at, len);
+}
+
+/* Rounded up to 64 MiB, since kernels reserve a little more or less of the same memory. */
+static char *memory_total(const struct sysroot *r)
+{
+    AUTO_FREE char *text = sysroot_read(r, "proc/meminfo");
+    uint64_t kib = 0;
+
+    if (!text || !procfs_field_number(text, "MemTotal", &kib))
+        return NULL;
+    return number_text((kib + 65535) / 65536 * 64);
+}
+
+static char *swap(const struct sysroot *r)
+{
+    AUTO_FREE char *text = sysroot_read(r, "proc/meminfo");
+    uint64_t kib = 0;
+
+    if (!text || !procfs_field_number(text, "SwapTotal", &kib))
+        return NULL;
+    return strdup(kib > 0 ? "on" : "off");
+}
+
+static char *numa_nodes(const struct sysroot *r)
+{
+    AUTO_FREE char *list = sysroot_line(r, "sys/devices/system/node/online");
+    uint64_t n = 0;
+
+    return number_text(list && list_size(list, &n) ? n : 1);
+}
+
+static bool exists(const struct sysroot *r, const char *name)
+{
+    return faccessat(r->fd, name, F_OK, 0) == 0;
+}
+
+static char *virtualization(const struct sysroot *r)
+{
+    AUTO_FREE char *text = sysroot_read(r, "proc/cpuinfo");
+    AUTO_FREE char *flags = text ? procfs_field(text, "flags") : NULL;
+    AUTO_FREE char *vendor = sysroot_line(r, "sys/class/dmi/id/sys_vendor");
+    bool container = exists(r, ".dockerenv") || exists(r, "run/.containerenv");
+    const char *machine = "none";
+    char *out = NULL;
+
+    if (!text)
+        return NULL;
+    if (flags && strstr(flags, "hypervisor"))
+        machine = vendor ? vendor : "virtual machine";
+    return asprintf(&out, "%s%s", machine, container ? ", container" : "") < 0 ? NULL : out;
+}
+
+static char *page_size(const struct sysroot *r)
+{
+    (void) r;
+    return number_text((uint64_t) sysconf(_SC_PAGESIZE));
+}
+
+static char *cpu_allowed(const struct sysroot *r)
+{
+    AUTO_FREE char *text = sysroot_read(r, "proc/self/status");
+
+    return text ? procfs_field(text, "Cpus_allowed_list") : NULL;
+}
+
+/* The group of `controller` in /proc/self/cgroup: v2's is the line "0::". Heap, without the leading '/', or NULL. */
+static char *own_group(const char *text, const char *controller)
+{
+    for (const char *line = text; line && *line;) {
+        size_t len = strcspn(line, "\n");
+        const char *path = memchr(line, '/', len);
+        size_t head = path ? (size_t) (path - line) : 0;
+        bool v2 = head == 3 && !strncmp(line, "0::", 3);
+
+        if (path && (controller ? memmem(line, head, controller, strlen(controller)) != NULL : v2))
+            return strndup(path + 1, len - head - 1);
+        line += len + (line[len] == '\n' ? 1 : 0);
+    }
+    return NULL;
+}
+
+/* Smallest limit of the group and its parents; UINT64_MAX when none is set. */
+static uint64_t smallest_limit(const struct sysroot *r, const char *mount, char *group, const char *file)
+{
+    uint64_t least = UINT64_MAX, v = 0;
+
+    for (bool more = group != NULL; more;) {
+        AUTO_FREE char *path = NULL;
+        char *slash = strrchr(group, '/');
+
+        if (asprintf(&path, "%s%s%s/%s", mount, *group ? "/" : "", group, file) < 0) {
+            path = NULL;
+            break;
+        }
+        if (sysroot_number(r, path, &v) && v < least)
+            least = v;
+        more = *group != '\0';
+        *(slash ? slash : group) = '\0';
+    }
+    return least;
+}
+
+static char *memory_limit(const struct sysroot *r)
+{
+    AUTO_FREE char *text = sysroot_read(r, "proc/self/cgroup");
+    AUTO_FREE char *v2 = own_group(text, NULL);
+    AUTO_FREE char *v1 = own_group(text, "memory");
+    uint64_t a = smallest_limit(r, "sys/fs/cgroup", v2, "memory.max");
+    uint64_t b = smallest_limit(r, "sys/fs/cgroup/memory", v1, "memory.limit_in_bytes");
+    uint64_t least = a < b ? a : b;
+
+    /* v1 writes "no limit" as the largest page-aligned number. */
+    return least > (uint64_t) INT64_MAX - (1U << 20) ? strdup("none") : number_text(least);
+}
+
+static const struct host_reader readers[] = {
+    {"architecture", architecture},
+    {"aslr", aslr},
+    {"boost", boost},
+    {"clocksource", clocksource},
+    {"cpu_allowed", cpu_allowed},
+    {"cpu_count_logical", cpus_logical},
+    {"cpu_count_physical", cpus_physical},
+    {"cpu_flags_sha256", cpu_flags},
+    {"cpu_model", cpu_model},
+    {"governor", governor},
+    {"kernel_cmdline_sha256", kernel_cmdline},
+    {"kernel_release", kernel_release},
+    {"libc", libc},
+    {"memory_limit", memory_limit},
+    {"memory_total_mib", memory_total},
+    {"microcode", microcode},
+    {"mitigations_sha256", mitigations},
+    {"numa_nodes", numa_nodes},
+    {"os_release", os},
+    {"page_size", page_size},
+    {"scaling_driver", scaling_driver},
+    {"smt", smt},
+    {"swap", swap},
+    {"thp", thp},
+    {"virtualization", virtualization},
+};
+
+const struct host_reader *host_reader_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(readers); i++)
+        if (!strcmp(readers[i].name, name))
+            return &readers[i];
+    return NULL;
+}

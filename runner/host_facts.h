@@ -1,0 +1,12 @@
+/* host_facts: how each machine fact is read. A reader gives heap text, or NULL when it can't tell. */
+#pragma once
+
+#include "base/cleanup.h"
+#include "runner/procfs.h"
+
+struct host_reader {
+    const char *name;
+    char *(*read)(const struct sysroot *root);
+};
+
+const struct host_reader *host_reader_find(const char *name);

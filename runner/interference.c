@@ -1,0 +1,397 @@
+#include "runner/interference.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/num.h"
+
+#define SEEN_MAX 32768
+#define BUSIEST 5
+#define NS_PER_S 1e9
+
+struct seen {
+    pid_t pid;
+    uint64_t start, ticks;
+};
+
+struct busy {
+    char comm[32];
+    uint64_t ticks;
+};
+
+enum resource { RES_CPU, RES_MEMORY, RES_IO, RES_MAX };
+static const char *const resource_words[RES_MAX] = {"cpu", "memory", "io"};
+
+struct interference {
+    const struct sysroot *root;
+    bool (*mine)(const void *context, pid_t pid);
+    const void *context;
+    uint64_t start_ns;
+    struct cpu_times first, last;
+    bool cpu_known;
+    struct pressure pressure_first[RES_MAX], pressure_last[RES_MAX];
+    double avg10_max[RES_MAX];
+    double load_first, load_max;
+    bool load_known;
+    double steal_max_pct;
+    uint64_t swap_in_first, swap_out_first;
+    bool swap_known;
+    uint64_t throttle_first;
+    bool throttle_known;
+    struct seen *table;
+    size_t n_table;
+    uint64_t other_ticks;
+    struct busy busiest[BUSIEST];
+    size_t scans;
+};
+
+static void read_cpu(struct interference *i, struct cpu_times *out, bool *known)
+{
+    AUTO_FREE char *text = sysroot_read(i->root, "proc/stat");
+
+    *known = text && cpu_times_parse(text, out);
+}
+
+static void read_pressure(struct interference *i, struct pressure out[RES_MAX])
+{
+    for (size_t r = 0; r < RES_MAX; r++) {
+        char name[48];
+
+        (void) snprintf(name, sizeof(name), "proc/pressure/%s", resource_words[r]); /* fits */
+        AUTO_FREE char *text = sysroot_read(i->root, name);
+
+        pressure_parse(text, &out[r]);
+    }
+}
+
+static bool read_load(struct interference *i, double *out)
+{
+    AUTO_FREE char *line = sysroot_line(i->root, "proc/loadavg");
+
+    return line && num_parse_double(line, strcspn(line, " "), out);
+}
+
+static bool read_swap(struct interference *i, uint64_t *in, uint64_t *out)
+{
+    AUTO_FREE char *text = sysroot_read(i->root, "proc/vmstat");
+
+    return text && procfs_field_number(text, "pswpin", in) && procfs_field_number(text, "pswpout", out);
+}
+
+/* Sum of the processors' thermal throttle counters; false where there are none. */
+static bool read_throttle(struct interference *i, uint64_t *out)
+{
+    bool known = false;
+
+    *out = 0;
+    for (unsigned cpu = 0; cpu < 4096; cpu++) {
+        char name[96];
+        uint64_t v = 0;
+
+        (void) snprintf(name, sizeof(name), "sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", cpu);
+        if (!sysroot_number(i->root, name, &v))
+            break;
+        known = true;
+        *out += v;
+    }
+    return known;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct seen *x = a;
+    const struct seen *y = b;
+
+    return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static void note_busy(struct interference *i, const char *comm, uint64_t ticks)
+{
+    size_t least = 0;
+
+    for (size_t k = 0; k < BUSIEST; k++) {
+        if (!strcmp(i->busiest[k].comm, comm)) {
+            i->busiest[k].ticks += ticks;
+            return;
+        }
+        if (i->busiest[k].ticks < i->busiest[least].ticks)
+            least = k;
+    }
+    if (ticks > i->busiest[least].ticks) {
+        i->busiest[least].ticks = ticks;
+        (void) snprintf(i->busiest[least].comm, sizeof(i->busiest[least].comm), "%s", comm); /* same size */
+    }
+}
+
+static bool read_stat(const struct interference *i, const char *pid, struct proc_stat *out)
+{
+    char name[300];
+
+    (void) snprintf(name, sizeof(name), "proc/%s/stat", pid); /* fits: d_name is at most 255 */
+    AUTO_FREE char *text = sysroot_read(i->root, name);
+
+    return text && proc_stat_parse(text, out);
+}
+
+/* Ticks that a process used since it was last seen (or since it began, when it is new and this is no first scan). */
+static uint64_t ticks_since(const struct interference *i, const struct seen *now)
+{
+    const struct seen *before =
+        i->n_table ? bsearch(now, i->table, i->n_table, sizeof(*now), by_pid) : NULL;
+
+    if (before && before->start == now->start)
+        return now->ticks > before->ticks ? now->ticks - before->ticks : 0;
+    return i->scans > 0 ? now->ticks : 0;
+}
+
+static DIR *open_proc(const struct interference *i)
+{
+    int fd = openat(i->root->fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir && fd >= 0)
+        (void) close(fd); /* was not read */
+    return dir;
+}
+
+void interference_scan(struct interference *i)
+{
+    DIR *dir = open_proc(i);
+    struct seen *fresh = calloc(SEEN_MAX, sizeof(*fresh));
+    size_t n = 0;
+    pid_t self = getpid();
+
+    for (struct dirent *d = dir && fresh ? readdir(dir) : NULL; d && n < SEEN_MAX; d = readdir(dir)) {
+        uint64_t pid = 0;
+        struct proc_stat st;
+
+        if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &pid) || !read_stat(i, d->d_name, &st))
+            continue;
+        fresh[n] = (struct seen) {(pid_t) pid, st.start_ticks, st.user_ticks + st.system_ticks};
+        uint64_t used = ticks_since(i, &fresh[n]);
+
+        n++;
+        if (used == 0 || (pid_t) pid == self || st.ppid == self || (i->mine && i->mine(i->context, (pid_t) pid)))
+            continue;
+        i->other_ticks += used;
+        note_busy(i, st.comm, used);
+    }
+    if (dir)
+        (void) closedir(dir); /* was only read */
+    if (fresh)
+        qsort(fresh, n, sizeof(*fresh), by_pid);
+    free(i->table);
+    i->table = fresh;
+    i->n_table = fresh ? n : 0;
+    i->scans++;
+}
+
+int interference_new(const struct sysroot *root, bool (*mine)(const void *context, pid_t pid), const void *context,
+                     struct interference **out, struct err *e)
+{
+    struct interference *i = calloc(1, sizeof(*i));
+
+    if (!i)
+        return err_set(e, ERR_NOMEM, "interference.memory", "out of memory");
+    i->root = root;
+    i->mine = mine;
+    i->context = context;
+    i->start_ns = clock_monotonic_ns();
+    read_cpu(i, &i->first, &i->cpu_known);
+    i->last = i->first;
+    read_pressure(i, i->pressure_first);
+    memcpy(i->pressure_last, i->pressure_first, sizeof(i->pressure_last));
+    i->load_known = read_load(i, &i->load_first);
+    i->load_max = i->load_first;
+    i->swap_known = read_swap(i, &i->swap_in_first, &i->swap_out_first);
+    i->throttle_known = read_throttle(i, &i->throttle_first);
+    interference_scan(i);
+    *out = i;
+    return 0;
+}
+
+void interference_free(struct interference *i)
+{
+    if (!i)
+        return;
+    free(i->table);
+    free(i);
+}
+
+void interference_tick(struct interference *i)
+{
+    struct cpu_times now;
+    bool known = false;
+    double load = 0;
+
+    read_cpu(i, &now, &known);
+    if (known && i->cpu_known) {
+        uint64_t all = now.busy + now.idle + now.steal - i->last.busy - i->last.idle - i->last.steal;
+
+        /* Too short a step says nothing about a share. */
+        if (all >= 20 && now.steal >= i->last.steal) {
+            double pct = 100.0 * (double) (now.steal - i->last.steal) / (double) all;
+
+            i->steal_max_pct = pct > i->steal_max_pct ? pct : i->steal_max_pct;
+            i->last = now;
+        }
+    }
+    read_pressure(i, i->pressure_last);
+    for (size_t r = 0; r < RES_MAX; r++)
+        if (i->pressure_last[r].some_avg10 > i->avg10_max[r])
+            i->avg10_max[r] = i->pressure_last[r].some_avg10;
+    if (read_load(i, &load) && load > i->load_max)
+        i->load_max = load;
+}
+
+/* Two decimals are all that such readings carry. */
+static double rounded(double v)
+{
+    return (double) (int64_t) (v * 100.0 + (v < 0 ? -0.5 : 0.5)) / 100.0;
+}
+
+static void add_known(struct json_doc *d, cJSON *parent, const char *key, bool known, double v)
+{
+    if (known)
+        json_add_double(d, parent, key, rounded(v));
+    else
+        json_add_null(d, parent, key);
+}
+
+static void add_pressure(struct json_doc *d, const struct interference *i, double secs)
+{
+    cJSON *all = json_add_object(d, NULL, "pressure_pct");
+
+    for (size_t r = 0; r < RES_MAX; r++) {
+        const struct pressure *a = &i->pressure_first[r];
+        const struct pressure *b = &i->pressure_last[r];
+        bool known = a->known && b->known && b->some_us >= a->some_us && secs > 0;
+
+        add_known(d, all, resource_words[r], known, (double) (b->some_us - a->some_us) / 1e6 / secs * 100.0);
+    }
+}
+
+static void add_cpu(struct json_doc *d, const struct interference *i, uint64_t own_cpu_us, double secs)
+{
+    struct cpu_times now;
+    struct interference *reader = (struct interference *) (uintptr_t) i;
+    bool known = false;
+    double hz = (double) sysconf(_SC_CLK_TCK);
+
+    read_cpu(reader, &now, &known);
+    known = known && i->cpu_known && secs > 0;
+    uint64_t busy = known ? now.busy - i->first.busy : 0;
+    uint64_t steal = known ? now.steal - i->first.steal : 0;
+    uint64_t all = known ? busy + steal + now.idle - i->first.idle : 0;
+
+    add_known(d, NULL, "machine_busy_pct", known, known ? (double) busy / hz / secs * 100.0 : 0);
+    add_known(d, NULL, "own_cpu_pct", secs > 0, (double) own_cpu_us / 1e6 / secs * 100.0);
+    add_known(d, NULL, "steal_pct", known && all > 0, all > 0 ? 100.0 * (double) steal / (double) all : 0);
+    add_known(d, NULL, "steal_max_pct", known, i->steal_max_pct);
+}
+
+static void add_others(struct json_doc *d, const struct interference *i, double secs)
+{
+    double hz = (double) sysconf(_SC_CLK_TCK);
+    cJSON *rows;
+
+    add_known(d, NULL, "other_cpu_pct", i->scans > 1 && secs > 0, (double) i->other_ticks / hz / secs * 100.0);
+    rows = json_add_array(d, NULL, "busiest_others");
+    for (size_t k = 0; k < BUSIEST; k++) {
+        cJSON *row;
+
+        if (i->busiest[k].ticks == 0)
+            continue;
+        row = json_add_object(d, rows, NULL);
+        json_add_string(d, row, "name", i->busiest[k].comm);
+        add_known(d, row, "cpu_pct", secs > 0, (double) i->busiest[k].ticks / hz / secs * 100.0);
+    }
+}
+
+/* Memory limit of this process's group: v2 first, then v1. "max" is no limit. */
+static void add_memory(struct json_doc *d, const struct interference *i, const struct box *box)
+{
+    AUTO_FREE char *meminfo = sysroot_read(i->root, "proc/meminfo");
+    AUTO_FREE char *v2 = sysroot_line(i->root, "sys/fs/cgroup/memory.max");
+    AUTO_FREE char *v1 = sysroot_line(i->root, "sys/fs/cgroup/memory/memory.limit_in_bytes");
+    const char *limit = v2 ? v2 : v1;
+    uint64_t total = 0, available = 0, swap_total = 0, swap_free = 0;
+    struct box_reading r = {.has_cpu = false};
+
+    bool known = meminfo && procfs_field_number(meminfo, "MemTotal", &total) &&
+                 procfs_field_number(meminfo, "MemAvailable", &available);
+    bool swap = meminfo && procfs_field_number(meminfo, "SwapTotal", &swap_total) &&
+                procfs_field_number(meminfo, "SwapFree", &swap_free);
+
+    json_add_string(d, NULL, "memory_limit", limit);
+    add_known(d, NULL, "memory_available_mb", known, (double) available / 1024.0);
+    add_known(d, NULL, "swap_used_mb", swap, (double) (swap_total - (swap ? swap_free : 0)) / 1024.0);
+    if (box)
+        box_read(box, &r);
+    json_add_bool(d, NULL, "box", box && box_present(box));
+    if (r.has_throttle)
+        json_add_int(d, NULL, "box_throttled_us", (int64_t) r.throttled_us);
+    else
+        json_add_null(d, NULL, "box_throttled_us");
+}
+
+int interference_record(struct interference *i, uint64_t own_cpu_us, const struct box *box, cJSON **out,
+                        struct err *e)
+{
+    AUTO_JSON_DOC struct json_doc d;
+    uint64_t in = 0, swap_out = 0, throttle = 0;
+    bool swap, throttled;
+    double secs;
+
+    interference_tick(i);
+    interference_scan(i);
+    secs = (double) (clock_monotonic_ns() - i->start_ns) / NS_PER_S;
+    swap = read_swap(i, &in, &swap_out) && i->swap_known;
+    throttled = read_throttle(i, &throttle) && i->throttle_known;
+    json_doc_init_object(&d);
+    add_known(&d, NULL, "secs", true, secs);
+    add_known(&d, NULL, "load_first", i->load_known, i->load_first);
+    add_known(&d, NULL, "load_max", i->load_known, i->load_max);
+    add_cpu(&d, i, own_cpu_us, secs);
+    add_others(&d, i, secs);
+    add_pressure(&d, i, secs);
+    add_known(&d, NULL, "swapped_in_pages", swap, swap ? (double) (in - i->swap_in_first) : 0);
+    add_known(&d, NULL, "swapped_out_pages", swap, swap ? (double) (swap_out - i->swap_out_first) : 0);
+    add_known(&d, NULL, "thermal_throttles", throttled, throttled ? (double) (throttle - i->throttle_first) : 0);
+    add_memory(&d, i, box);
+    *out = json_doc_take(&d, e);
+    return *out ? 0 : -1;
+}
+
+static bool over(const cJSON *quiet, const char *limit, const cJSON *reading, const char *what, char *why, size_t size)
+{
+    const cJSON *max = json_get(quiet, limit);
+
+    if (!max)
+        return false;
+    if (!cJSON_IsNumber(reading)) {
+        (void) snprintf(why, size, "%s is unknown here and the gate limits it", what); /* a cut reason still explains */
+        return true;
+    }
+    if (reading->valuedouble <= max->valuedouble)
+        return false;
+    (void) snprintf(why, size, "%s is %.2f, the gate allows %.2f", what, reading->valuedouble, max->valuedouble);
+    return true;
+}
+
+bool interference_breaks(const cJSON *quiet, const cJSON *record, char *why, size_t size)
+{
+    const cJSON *pressure = json_get(record, "pressure_pct");
+
+    return over(quiet, "max_other_cpu_pct", json_get(record, "other_cpu_pct"), "CPU of other processes (% of a core)", why, size) ||
+           over(quiet, "max_load", json_get(record, "load_first"), "load", why, size) ||
+           over(quiet, "max_steal_pct", json_get(record, "steal_pct"), "stolen time (%)", why, size) ||
+           over(quiet, "max_pressure_pct", json_get(pressure, "cpu"), "CPU pressure (%)", why, size) ||
+           over(quiet, "max_pressure_pct", json_get(pressure, "memory"), "memory pressure (%)", why, size);
+}

@@ -1,0 +1,297 @@
+#include "runner/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define READ_BYTES 8192
+#define DRAIN_NS ((uint64_t) 200 * 1000 * 1000) /* how long output of descendants is awaited after the end */
+#define GRACE_DEFAULT_MS 2000
+#define NS_PER_MS ((uint64_t) 1000000)
+
+/* Order of descriptors in the poll set. */
+enum slot { SLOT_CHILD, SLOT_SIGNAL, SLOT_FIXED };
+#define SLOT_STREAM(i) (SLOT_FIXED + (i))
+#define SLOT_TIMER(i) (SLOT_FIXED + LOOP_STREAMS + (i))
+#define SLOTS (SLOT_FIXED + LOOP_STREAMS + LOOP_TIMERS)
+
+struct loop_state {
+    struct loop *l;
+    struct pollfd poll[SLOTS];
+    uint64_t started_ns;
+    uint64_t kill_ns;  /* when SIGKILL follows SIGTERM; 0: nothing was sent yet */
+    uint64_t ended_ns;
+    uint64_t drain_ns; /* when waiting for output ends; 0: the child lives */
+    enum loop_end end;
+    int interrupt;
+    bool failed;       /* a callback failed: *e is filled */
+    size_t left_behind;
+    bool reaped;
+    struct child_status status;
+};
+
+int signals_open(int *out_fd, struct err *e)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+        return err_errno(e, "loop.signals", "cannot block signals");
+    *out_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return *out_fd < 0 ? err_errno(e, "loop.signals", "cannot watch signals") : 0;
+}
+
+bool signals_pending(int signal_fd, int *out_signal)
+{
+    struct signalfd_siginfo info;
+
+    if (signal_fd < 0 || read(signal_fd, &info, sizeof(info)) != (ssize_t) sizeof(info))
+        return false;
+    *out_signal = (int) info.ssi_signo;
+    return true;
+}
+
+static int open_timer(const struct loop_timer *t, int *out_fd, struct err *e)
+{
+    struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t) (t->first_ns / 1000000000U),
+                     .tv_nsec = (long) (t->first_ns % 1000000000U)},
+        .it_interval = {.tv_sec = (time_t) (t->interval_ns / 1000000000U),
+                        .tv_nsec = (long) (t->interval_ns % 1000000000U)},
+    };
+
+    if (when.it_value.tv_sec == 0 && when.it_value.tv_nsec == 0)
+        when.it_value.tv_nsec = 1; /* zero would disarm it */
+    *out_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (*out_fd < 0 || timerfd_settime(*out_fd, 0, &when, NULL) < 0)
+        return err_errno(e, "loop.timer", "cannot set a timer");
+    return 0;
+}
+
+static int open_all(struct loop_state *s, struct err *e)
+{
+    for (size_t i = 0; i < SLOTS; i++)
+        s->poll[i] = (struct pollfd) {.fd = -1, .events = POLLIN};
+    s->poll[SLOT_CHILD].fd = s->l->child->pidfd;
+    s->poll[SLOT_SIGNAL].fd = s->l->signal_fd;
+    for (size_t i = 0; i < s->l->n_streams; i++) {
+        int fd = s->l->streams[i].fd;
+        int flags = fcntl(fd, F_GETFL);
+
+        if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+            return err_errno(e, "loop.stream", "cannot watch the program's output");
+        s->poll[SLOT_STREAM(i)].fd = fd;
+    }
+    for (size_t i = 0; i < s->l->n_timers; i++)
+        if (open_timer(&s->l->timers[i], &s->poll[SLOT_TIMER(i)].fd, e) < 0)
+            return -1;
+    return 0;
+}
+
+static void close_all(struct loop_state *s)
+{
+    for (size_t i = 0; i < s->l->n_timers; i++)
+        if (s->poll[SLOT_TIMER(i)].fd >= 0)
+            (void) close(s->poll[SLOT_TIMER(i)].fd); /* a timer has nothing to lose */
+}
+
+/* First SIGTERM, and SIGKILL when the grace is over. */
+static void stop_child(struct loop_state *s, enum loop_end why)
+{
+    uint64_t grace = s->l->grace_ms ? s->l->grace_ms : GRACE_DEFAULT_MS;
+
+    if (s->kill_ns || s->drain_ns)
+        return;
+    s->end = why;
+    s->kill_ns = clock_monotonic_ns() + grace * NS_PER_MS;
+    child_signal(s->l->child, SIGTERM);
+}
+
+static void kill_child(struct loop_state *s)
+{
+    if (s->l->box)
+        box_kill(s->l->box);
+    child_signal(s->l->child, SIGKILL);
+}
+
+static void on_signal(struct loop_state *s)
+{
+    int signal = 0;
+
+    if (!signals_pending(s->l->signal_fd, &signal))
+        return;
+    if (s->kill_ns)
+        kill_child(s); /* asked twice: no grace */
+    s->interrupt = signal;
+    stop_child(s, LOOP_INTERRUPTED);
+}
+
+static void fail(struct loop_state *s)
+{
+    s->failed = true;
+    kill_child(s);
+}
+
+/* Reads what is there. Closed or broken: the slot leaves the set. */
+static void on_stream(struct loop_state *s, size_t i, struct err *e)
+{
+    const struct loop_stream *in = &s->l->streams[i];
+    char bytes[READ_BYTES];
+    ssize_t n = read(in->fd, bytes, sizeof(bytes));
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        s->poll[SLOT_STREAM(i)].fd = -1;
+        return;
+    }
+    if (!s->failed && in->data(in->context, bytes, (size_t) n, e) < 0)
+        fail(s);
+}
+
+static void on_timer(struct loop_state *s, size_t i, struct err *e)
+{
+    uint64_t count = 0;
+
+    if (read(s->poll[SLOT_TIMER(i)].fd, &count, sizeof(count)) != (ssize_t) sizeof(count) || count == 0)
+        return;
+    if (!s->failed && !s->drain_ns &&
+        s->l->timers[i].tick(s->l->timers[i].context, count - 1, e) < 0)
+        fail(s);
+}
+
+/* The child has ended: what it left behind is killed before it is reaped. */
+static int on_end(struct loop_state *s, struct err *e)
+{
+    s->poll[SLOT_CHILD].fd = -1;
+    s->ended_ns = clock_monotonic_ns();
+    s->drain_ns = s->ended_ns + DRAIN_NS;
+    if (s->l->box)
+        box_kill(s->l->box);
+    s->left_behind = child_kill_rest(s->l->child);
+    if (child_wait(s->l->child, &s->status, e) < 0)
+        return -1;
+    s->reaped = true;
+    return 0;
+}
+
+static bool streams_open(const struct loop_state *s)
+{
+    for (size_t i = 0; i < s->l->n_streams; i++)
+        if (s->poll[SLOT_STREAM(i)].fd >= 0)
+            return true;
+    return false;
+}
+
+/* Nanoseconds until the next deadline, UINT64_MAX when there is none. */
+static uint64_t until_deadline(const struct loop_state *s, uint64_t now)
+{
+    uint64_t at = UINT64_MAX;
+
+    if (s->drain_ns)
+        at = s->drain_ns;
+    else if (s->kill_ns)
+        at = s->kill_ns;
+    else if (s->l->timeout_ms)
+        at = s->started_ns + s->l->timeout_ms * NS_PER_MS;
+    if (at == UINT64_MAX)
+        return at;
+    return at > now ? at - now : 0;
+}
+
+static void on_deadline(struct loop_state *s)
+{
+    if (!s->kill_ns) {
+        stop_child(s, LOOP_TIMED_OUT);
+        return;
+    }
+    kill_child(s);
+    s->kill_ns = clock_monotonic_ns() + GRACE_DEFAULT_MS * NS_PER_MS;
+}
+
+static int wait_events(struct loop_state *s, bool *out_timed_out, struct err *e)
+{
+    uint64_t left = until_deadline(s, clock_monotonic_ns());
+    struct timespec wait = {.tv_sec = (time_t) (left / 1000000000U),
+                            .tv_nsec = (long) (left % 1000000000U)};
+    int n = ppoll(s->poll, SLOTS, left == UINT64_MAX ? NULL : &wait, NULL);
+
+    if (n < 0 && errno != EINTR)
+        return err_errno(e, "loop.poll", "cannot wait for the program");
+    *out_timed_out = n == 0;
+    for (size_t i = 0; n < 0 && i < SLOTS; i++)
+        s->poll[i].revents = 0;
+    return 0;
+}
+
+static int step(struct loop_state *s, struct err *e)
+{
+    bool timed_out = false;
+    struct err quiet = ERR_INIT; /* after the first failure only the first is told */
+
+    if (wait_events(s, &timed_out, e) < 0)
+        return -1;
+    if (timed_out && s->drain_ns) {
+        for (size_t i = 0; i < s->l->n_streams; i++)
+            s->poll[SLOT_STREAM(i)].fd = -1;
+        return 0;
+    }
+    if (timed_out)
+        on_deadline(s);
+    if (s->poll[SLOT_SIGNAL].revents)
+        on_signal(s);
+    for (size_t i = 0; i < s->l->n_streams; i++)
+        if (s->poll[SLOT_STREAM(i)].revents)
+            on_stream(s, i, s->failed ? &quiet : e);
+    for (size_t i = 0; i < s->l->n_timers; i++)
+        if (s->poll[SLOT_TIMER(i)].revents)
+            on_timer(s, i, s->failed ? &quiet : e);
+    if (s->poll[SLOT_CHILD].fd >= 0 && s->poll[SLOT_CHILD].revents)
+        return on_end(s, e);
+    return 0;
+}
+
+/* A loop that can't go on must not leave the child behind. */
+static void abandon(struct loop_state *s)
+{
+    struct err ignored = ERR_INIT;
+
+    if (s->reaped)
+        return;
+    kill_child(s);
+    (void) child_kill_rest(s->l->child);
+    if (child_wait(s->l->child, &s->status, &ignored) < 0)
+        return;
+    s->reaped = true;
+}
+
+int loop_run(struct loop *l, struct loop_result *out, struct err *e)
+{
+    struct loop_state s = {.l = l, .started_ns = clock_monotonic_ns(), .end = LOOP_ENDED};
+    int r = open_all(&s, e);
+
+    while (r == 0 && (s.poll[SLOT_CHILD].fd >= 0 || streams_open(&s)))
+        r = step(&s, e);
+    if (r < 0)
+        abandon(&s);
+    close_all(&s);
+    if (r < 0 || s.failed)
+        return -1;
+    *out = (struct loop_result) {
+        .end = s.end,
+        .status = s.status,
+        .interrupt = s.interrupt,
+        .left_behind = s.left_behind,
+        .wall_ns = s.ended_ns - s.started_ns,
+    };
+    return 0;
+}

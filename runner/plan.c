@@ -1,0 +1,306 @@
+#include "runner/plan.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+#define BUILD_TIMEOUT_MS ((uint64_t) 60 * 60 * 1000)
+#define RUN_TIMEOUT_MS ((uint64_t) 2 * 60 * 60 * 1000)
+#define VARIABLES_MAX 512
+
+static const char *const mode_words[PLAN_MODE_MAX] = {
+    [PLAN_CLEAN] = "clean",   [PLAN_CPU] = "cpu",           [PLAN_TIMING] = "timing",
+    [PLAN_MEMORY] = "memory", [PLAN_BOUNDARY] = "boundary",
+};
+
+/* What every program gets unless the definition says otherwise: fixed, so it is the same everywhere. */
+static const struct plan_variable defaults[] = {
+    {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+    {"LANG", "C.UTF-8"},
+    {"TZ", "UTC"},
+    {"TMPDIR", "/tmp"},
+};
+
+const char *plan_mode_word(enum plan_mode m)
+{
+    return mode_words[m];
+}
+
+bool plan_mode_parse(const char *word, enum plan_mode *out)
+{
+    for (int m = 0; m < PLAN_MODE_MAX; m++) {
+        if (!strcmp(mode_words[m], word)) {
+            *out = (enum plan_mode) m;
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const cJSON *j = json_get(object, key);
+
+    return j ? j->valuestring : NULL;
+}
+
+static uint64_t note_ms(const struct definition *d, const char *pointer, uint64_t otherwise)
+{
+    const cJSON *j = definition_note(d, pointer);
+
+    return j && cJSON_IsNumber(j) && j->valuedouble >= 1 ? (uint64_t) j->valuedouble : otherwise;
+}
+
+static int read_build(const struct definition *d, struct plan *p, struct err *e)
+{
+    const cJSON *build = json_get(d->experiment, "build");
+    const cJSON *exe = json_get(build, "executable");
+    const char *messages = text_of(build, "messages");
+    const char *from = text_of(exe, "from");
+
+    p->build.prepare = json_get(build, "prepare");
+    p->build.command = json_get(build, "command");
+    p->build.env = json_get(build, "env");
+    p->build.profile = json_get(build, "profile");
+    p->build.toolchain = json_get(build, "toolchain");
+    p->build.features = json_get(build, "features");
+    p->build.allocator = text_of(build, "allocator");
+    p->build.workdir = text_of(build, "workdir");
+    p->build.messages = messages && !strcmp(messages, "cargo-json") ? PLAN_MESSAGES_CARGO
+                                                                    : PLAN_MESSAGES_NONE;
+    p->build.target = text_of(exe, "target");
+    p->build.path = text_of(exe, "path");
+    p->build.kind = text_of(exe, "kind");
+    p->build.src_path = text_of(exe, "src_path");
+    p->build.build_dir = text_of(exe, "build_dir");
+    p->build.timeout_ms = note_ms(d, "/experiment/build/timeout", BUILD_TIMEOUT_MS);
+    if (!strcmp(from, "path")) {
+        p->build.resolve = PLAN_RESOLVE_PATH;
+        if (!p->build.path)
+            return err_set(e, ERR_USAGE, "plan.executable", "build.executable from path needs `path`");
+        return 0;
+    }
+    p->build.resolve = !strcmp(from, "cargo-messages") ? PLAN_RESOLVE_CARGO : PLAN_RESOLVE_MESON;
+    if (!p->build.target)
+        return err_set(e, ERR_USAGE, "plan.executable", "build.executable from %s needs `target`", from);
+    if (p->build.resolve == PLAN_RESOLVE_CARGO && p->build.messages != PLAN_MESSAGES_CARGO)
+        return err_set(e, ERR_USAGE, "plan.executable",
+                       "build.executable from cargo-messages needs `messages: cargo-json`");
+    if (p->build.resolve == PLAN_RESOLVE_MESON && !p->build.build_dir)
+        return err_set(e, ERR_USAGE, "plan.executable",
+                       "build.executable from meson-introspection needs `build_dir`");
+    return 0;
+}
+
+static int read_mode(const struct definition *d, enum plan_mode mode, struct plan *p, struct err *e)
+{
+    p->mode = mode;
+    p->mode_spec = NULL;
+    if (mode == PLAN_CLEAN)
+        return 0;
+    p->mode_spec = json_get(json_get(d->experiment, "modes"), mode_words[mode]);
+    if (!p->mode_spec)
+        return err_set(e, ERR_USAGE, "plan.mode", "gate %s defines no mode '%s' (modes.%s)", d->gate,
+                       mode_words[mode], mode_words[mode]);
+    return 0;
+}
+
+int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out, struct err *e)
+{
+    struct plan p = {.definition = d};
+    const cJSON *run = json_get(d->experiment, "run");
+    const cJSON *phases = json_get(d->experiment, "phases");
+    const cJSON *sampling = json_get(d->experiment, "sampling");
+    const cJSON *host = json_get(d->experiment, "host");
+    const cJSON *interval = json_get(sampling, "interval");
+
+    p.machine_class = text_of(d->experiment, "class");
+    if (read_build(d, &p, e) < 0 || read_mode(d, mode, &p, e) < 0)
+        return -1;
+    p.run.command = json_get(run, "command");
+    p.run.env = json_get(run, "env");
+    p.run.workdir = text_of(run, "workdir");
+    p.run.report = text_of(run, "report");
+    p.run.timeout_ms = note_ms(d, "/experiment/run/timeout", RUN_TIMEOUT_MS);
+    p.conditioning = json_get(d->experiment, "conditioning");
+    p.markers = json_get(phases, "markers");
+    p.required = json_get(phases, "required");
+    p.sample_interval_ms = interval ? (uint64_t) interval->valuedouble : 0;
+    p.sampling_into = text_of(sampling, "into");
+    p.sampling_embed = cJSON_IsTrue(json_get(sampling, "embed"));
+    p.limits = json_get(host, "limits");
+    p.quiet = json_get(host, "quiet");
+    *out = p;
+    return 0;
+}
+
+uint64_t plan_step_timeout_ms(const struct plan *p, size_t step)
+{
+    char pointer[64];
+
+    (void) snprintf(pointer, sizeof(pointer), "/experiment/conditioning/%zu/timeout", step); /* fits */
+    return note_ms(p->definition, pointer, p->run.timeout_ms);
+}
+
+/* One argument with its placeholders replaced. */
+static char *fill(const char *text, const struct plan_word *words, size_t n, struct arena *a)
+{
+    AUTO_BUF struct buf b;
+
+    buf_init(&b, LIMIT_KIB(64));
+    while (*text) {
+        bool replaced = false;
+
+        for (size_t i = 0; *text == '{' && i < n && !replaced; i++) {
+            size_t len = strlen(words[i].name);
+
+            if (!strncmp(text + 1, words[i].name, len) && text[1 + len] == '}') {
+                buf_puts(&b, words[i].value);
+                text += len + 2;
+                replaced = true;
+            }
+        }
+        if (!replaced)
+            buf_putc(&b, *text++);
+    }
+    return b.failed ? NULL : arena_strdup(a, b.data ? b.data : "");
+}
+
+int plan_argv(const cJSON *command, const struct plan_word *words, size_t n_words, struct arena *a,
+              const char *const **out, struct err *e)
+{
+    size_t n = (size_t) cJSON_GetArraySize(command), i = 0;
+    const char **argv = arena_calloc(a, n + 1, sizeof(*argv));
+    const cJSON *item = NULL;
+
+    if (!argv)
+        return arena_full(e);
+    cJSON_ArrayForEach(item, command)
+    {
+        argv[i] = fill(item->valuestring, words, n_words, a);
+        if (!argv[i++])
+            return arena_full(e);
+    }
+    *out = argv;
+    return 0;
+}
+
+struct variables {
+    struct plan_variable items[VARIABLES_MAX];
+    size_t n;
+};
+
+static int assign(struct variables *v, const char *name, const char *value, struct err *e)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        if (!strcmp(v->items[i].name, name)) {
+            v->items[i].value = value;
+            return 0;
+        }
+    }
+    if (v->n == VARIABLES_MAX)
+        return err_set(e, ERR_LIMIT, "plan.environment", "more than %d environment variables", VARIABLES_MAX);
+    v->items[v->n++] = (struct plan_variable) {name, value};
+    return 0;
+}
+
+static bool allowed(const cJSON *allow, const char *name)
+{
+    const cJSON *pattern = NULL;
+
+    cJSON_ArrayForEach(pattern, allow)
+    {
+        if (text_glob(pattern->valuestring, name))
+            return true;
+    }
+    return false;
+}
+
+/* What `allow` lets through, in the caller's order. */
+static int pass_through(struct variables *v, const cJSON *allow, char *const *own, struct arena *a,
+                        struct json_doc *record, cJSON *passed, struct err *e)
+{
+    for (; own && *own; own++) {
+        const char *equals = strchr(*own, '=');
+        const char *name = equals ? arena_memdup(a, *own, (size_t) (equals - *own)) : NULL;
+
+        if (!equals)
+            continue;
+        if (!name)
+            return arena_full(e);
+        if (!allowed(allow, name))
+            continue;
+        json_add_string(record, passed, NULL, name);
+        if (assign(v, name, equals + 1, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int join(const struct variables *v, struct arena *a, const char *const **out, struct err *e)
+{
+    const char **envp = arena_calloc(a, v->n + 1, sizeof(*envp));
+
+    if (!envp)
+        return arena_full(e);
+    for (size_t i = 0; i < v->n; i++) {
+        envp[i] = arena_printf(a, "%s=%s", v->items[i].name, v->items[i].value);
+        if (!envp[i])
+            return arena_full(e);
+    }
+    *out = envp;
+    return 0;
+}
+
+int plan_environment(const cJSON *env, char *const *own, const struct plan_variable *extra,
+                     size_t n_extra, struct arena *a, const char *const **out, cJSON **out_record,
+                     struct err *e)
+{
+    struct variables *v = arena_alloc(a, sizeof(*v));
+    AUTO_JSON_DOC struct json_doc record;
+    const cJSON *item = NULL;
+    cJSON *part;
+
+    if (!v)
+        return arena_full(e);
+    json_doc_init_object(&record);
+    part = json_add_object(&record, NULL, "defaults");
+    for (size_t i = 0; i < ARRAY_LEN(defaults); i++) {
+        json_add_string(&record, part, defaults[i].name, defaults[i].value);
+        if (assign(v, defaults[i].name, defaults[i].value, e) < 0)
+            return -1;
+    }
+    part = json_add_array(&record, NULL, "passed");
+    if (pass_through(v, json_get(env, "allow"), own, a, &record, part, e) < 0)
+        return -1;
+    part = json_add_object(&record, NULL, "set");
+    cJSON_ArrayForEach(item, json_get(env, "set"))
+    {
+        json_add_string(&record, part, item->string, item->valuestring);
+        if (assign(v, item->string, item->valuestring, e) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < n_extra; i++)
+        if (assign(v, extra[i].name, extra[i].value, e) < 0)
+            return -1;
+    if (join(v, a, out, e) < 0)
+        return -1;
+    if (!out_record)
+        return 0;
+    *out_record = json_doc_take(&record, e);
+    return *out_record ? 0 : -1;
+}
+
+const char *plan_env_get(const char *const *envp, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; *envp; envp++)
+        if (!strncmp(*envp, name, len) && (*envp)[len] == '=')
+            return *envp + len + 1;
+    return NULL;
+}

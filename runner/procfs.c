@@ -1,0 +1,189 @@
+#include "runner/procfs.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/num.h"
+
+#define PSEUDO_MAX LIMIT_MIB(1)
+#define BLANKS " \t\r\n"
+
+int sysroot_open(const char *path, struct sysroot *out, struct err *e)
+{
+    return file_open_dir(path, &out->fd, e);
+}
+
+void sysroot_close(struct sysroot *r)
+{
+    if (r->fd >= 0)
+        (void) close(r->fd); /* a directory that was only read */
+    r->fd = -1;
+}
+
+char *sysroot_read(const struct sysroot *r, const char *name)
+{
+    char *text = NULL;
+    size_t len = 0;
+    struct err ignored = ERR_INIT;
+
+    return file_read_pseudo_at(r->fd, name, PSEUDO_MAX, &text, &len, &ignored) == 0 ? text : NULL;
+}
+
+static char *trimmed(const char *s, size_t len)
+{
+    while (len > 0 && strchr(BLANKS, *s)) {
+        s++;
+        len--;
+    }
+    while (len > 0 && strchr(BLANKS, s[len - 1]))
+        len--;
+    return len > 0 ? strndup(s, len) : NULL;
+}
+
+char *sysroot_line(const struct sysroot *r, const char *name)
+{
+    AUTO_FREE char *text = sysroot_read(r, name);
+
+    return text ? trimmed(text, strcspn(text, "\n")) : NULL;
+}
+
+bool sysroot_number(const struct sysroot *r, const char *name, uint64_t *out)
+{
+    AUTO_FREE char *line = sysroot_line(r, name);
+
+    return line && num_parse_u64(line, strlen(line), UINT64_MAX, out);
+}
+
+char *procfs_field(const char *text, const char *key)
+{
+    size_t key_len = strlen(key);
+
+    for (const char *line = text; line && *line;) {
+        size_t len = strcspn(line, "\n");
+
+        if (len > key_len && !strncmp(line, key, key_len) && strchr(": \t", line[key_len])) {
+            const char *value = line + key_len;
+            size_t left = len - key_len;
+
+            while (left > 0 && strchr(": \t", *value)) {
+                value++;
+                left--;
+            }
+            return trimmed(value, left);
+        }
+        line += len + (line[len] == '\n' ? 1 : 0);
+    }
+    return NULL;
+}
+
+bool procfs_field_number(const char *text, const char *key, uint64_t *out)
+{
+    AUTO_FREE char *value = procfs_field(text, key);
+
+    return value && num_parse_u64(value, strspn(value, "0123456789"), UINT64_MAX, out);
+}
+
+size_t procfs_numbers(const char *text, uint64_t *out, size_t max)
+{
+    size_t n = 0;
+
+    while (n < max) {
+        text += strspn(text, BLANKS);
+        size_t len = strcspn(text, BLANKS);
+
+        if (len == 0)
+            break;
+        if (!num_parse_u64(text, len, UINT64_MAX, &out[n]))
+            out[n] = 0;
+        n++;
+        text += len;
+    }
+    return n;
+}
+
+/* Fields after the state, so index 0 is field 4 of proc(5). */
+enum stat_field {
+    STAT_PPID = 0,
+    STAT_SESSION = 2,
+    STAT_MINOR = 6,
+    STAT_MAJOR = 8,
+    STAT_USER = 10,
+    STAT_SYSTEM = 11,
+    STAT_THREADS = 16,
+    STAT_START = 18,
+    STAT_RSS = 20,
+    STAT_FIELDS = 21,
+};
+
+bool proc_stat_parse(const char *text, struct proc_stat *out)
+{
+    const char *open = strchr(text, '(');
+    const char *close = strrchr(text, ')');
+    uint64_t f[STAT_FIELDS];
+    size_t len;
+
+    if (!open || !close || close < open || close[1] != ' ' || !close[2] || close[3] != ' ' ||
+        procfs_numbers(close + 4, f, STAT_FIELDS) != STAT_FIELDS)
+        return false;
+    *out = (struct proc_stat) {
+        .state = close[2],
+        .ppid = (pid_t) f[STAT_PPID],
+        .session = (pid_t) f[STAT_SESSION],
+        .minor_faults = f[STAT_MINOR],
+        .major_faults = f[STAT_MAJOR],
+        .user_ticks = f[STAT_USER],
+        .system_ticks = f[STAT_SYSTEM],
+        .threads = f[STAT_THREADS],
+        .start_ticks = f[STAT_START],
+        .rss_pages = f[STAT_RSS],
+    };
+    len = (size_t) (close - open - 1);
+    if (len >= sizeof(out->comm))
+        len = sizeof(out->comm) - 1;
+    memcpy(out->comm, open + 1, len);
+    return true;
+}
+
+bool cpu_times_parse(const char *text, struct cpu_times *out)
+{
+    uint64_t f[8];
+
+    /* cpu user nice system idle iowait irq softirq steal …; guest time is already in user. */
+    if (strncmp(text, "cpu ", 4) != 0 || procfs_numbers(text + 4, f, ARRAY_LEN(f)) != ARRAY_LEN(f))
+        return false;
+    *out = (struct cpu_times) {
+        .busy = f[0] + f[1] + f[2] + f[5] + f[6],
+        .idle = f[3] + f[4],
+        .steal = f[7],
+    };
+    return true;
+}
+
+static void pressure_line(const char *line, size_t len, uint64_t *total, double *avg10)
+{
+    const char *a = memmem(line, len, "avg10=", 6);
+    const char *t = memmem(line, len, "total=", 6);
+
+    if (a && !num_parse_double(a + 6, strcspn(a + 6, " \n"), avg10))
+        *avg10 = 0;
+    if (t && !num_parse_u64(t + 6, strcspn(t + 6, " \n"), UINT64_MAX, total))
+        *total = 0;
+}
+
+void pressure_parse(const char *text, struct pressure *out)
+{
+    *out = (struct pressure) {.known = false};
+    for (const char *line = text; line && *line;) {
+        size_t len = strcspn(line, "\n");
+
+        if (!strncmp(line, "some ", 5)) {
+            out->known = true;
+            pressure_line(line, len, &out->some_us, &out->some_avg10);
+        } else if (!strncmp(line, "full ", 5)) {
+            pressure_line(line, len, &out->full_us, &out->full_avg10);
+        }
+        line += len + (line[len] == '\n' ? 1 : 0);
+    }
+}

@@ -1,0 +1,58 @@
+/*
+ * procfs: reading /proc and /sys below a root that tests can make up. Pure parsing plus small reads; no state.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/* Where /proc, /sys and /etc are: "/" in life, a directory in tests. */
+struct sysroot {
+    int fd; /* the root directory */
+};
+
+int sysroot_open(const char *path, struct sysroot *out, struct err *e) MUST_CHECK;
+void sysroot_close(struct sysroot *r);
+/* A small text file ("proc/loadavg"), heap, NULL when absent or unreadable: unknown is a value here. */
+char *sysroot_read(const struct sysroot *r, const char *name) MUST_CHECK;
+/* Its first line without white space at the ends; NULL when absent or empty. */
+char *sysroot_line(const struct sysroot *r, const char *name) MUST_CHECK;
+bool sysroot_number(const struct sysroot *r, const char *name, uint64_t *out);
+/* Text after "key" and ':' or white space in a "key: value" file; heap or NULL. */
+char *procfs_field(const char *text, const char *key) MUST_CHECK;
+bool procfs_field_number(const char *text, const char *key, uint64_t *out);
+
+struct proc_stat {
+    char comm[32];
+    char state;
+    pid_t ppid, session;
+    uint64_t minor_faults, major_faults;
+    uint64_t user_ticks, system_ticks;
+    uint64_t threads;
+    uint64_t start_ticks;
+    uint64_t rss_pages;
+};
+/* /proc/PID/stat, whose second field may hold anything: fields are counted from the last ')'. */
+bool proc_stat_parse(const char *text, struct proc_stat *out);
+
+/* First line of /proc/stat, in ticks. */
+struct cpu_times {
+    uint64_t busy, idle, steal; /* busy holds everything but idle, iowait and steal */
+};
+bool cpu_times_parse(const char *text, struct cpu_times *out);
+
+/* One of /proc/pressure: stall totals in microseconds, and the ten-second averages in per cent. */
+struct pressure {
+    bool known;
+    uint64_t some_us, full_us;
+    double some_avg10, full_avg10;
+};
+void pressure_parse(const char *text, struct pressure *out);
+
+/* Numbers in order, white-space separated; returns how many were read (≤ max). A token that is no number is read as 0. */
+size_t procfs_numbers(const char *text, uint64_t *out, size_t max);

@@ -1,0 +1,344 @@
+#include "runner/sampler.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+
+#define PROCESSES_MAX 1024
+#define THREADS_READ_MAX 256 /* beyond this a process's threads are counted, not read one by one */
+#define TEXT_MAX 4096
+
+/* Last readings of one process; they stay in the sums after it is gone. */
+struct reading {
+    uint64_t ticks, minor, major, voluntary, involuntary, read_bytes, write_bytes;
+};
+
+struct watched {
+    pid_t pid;
+    int stat_fd, io_fd, status_fd, children_fd;
+    uint64_t rss_pages, threads;
+    bool zombie; /* ended, not yet waited for: still listed, uses nothing */
+    struct reading last;
+};
+
+struct sampler {
+    const struct sysroot *root;
+    const struct box *box;
+    struct watched processes[PROCESSES_MAX];
+    size_t n;
+    struct reading gone; /* sums of processes that ended */
+    uint64_t ticks_per_second;
+    uint64_t page_kib;
+    uint64_t last_cpu_us, last_t_ns;
+    bool has_last;
+    uint64_t box_base_us;
+    size_t capacity, count, lost;
+    struct sample *ring;
+};
+
+static int open_in(const struct sampler *s, pid_t pid, const char *name)
+{
+    char path[96];
+
+    (void) snprintf(path, sizeof(path), "proc/%d/%s", (int) pid, name); /* fits */
+    return openat(s->root->fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+static void close_one(int *fd)
+{
+    if (*fd >= 0)
+        (void) close(*fd); /* was only read */
+    *fd = -1;
+}
+
+static void unwatch(struct watched *w)
+{
+    close_one(&w->stat_fd);
+    close_one(&w->io_fd);
+    close_one(&w->status_fd);
+    close_one(&w->children_fd);
+}
+
+static void watch(struct sampler *s, pid_t pid)
+{
+    char name[64];
+
+    if (pid <= 0 || s->n == PROCESSES_MAX || sampler_tracks(s, pid))
+        return;
+    struct watched w = {.pid = pid, .stat_fd = open_in(s, pid, "stat")};
+
+    if (w.stat_fd < 0)
+        return;
+    w.io_fd = open_in(s, pid, "io");
+    w.status_fd = open_in(s, pid, "status");
+    (void) snprintf(name, sizeof(name), "task/%d/children", (int) pid); /* fits */
+    w.children_fd = open_in(s, pid, name);
+    s->processes[s->n++] = w;
+}
+
+/* The descriptor's text from its beginning; false when the process is gone. */
+static bool read_fd(int fd, char text[TEXT_MAX])
+{
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, TEXT_MAX - 1, 0);
+
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    return true;
+}
+
+static void watch_listed(struct sampler *s, const char *text)
+{
+    uint64_t pids[256];
+    size_t n = procfs_numbers(text, pids, ARRAY_LEN(pids));
+
+    for (size_t i = 0; i < n; i++)
+        watch(s, (pid_t) pids[i]);
+}
+
+static uint64_t find(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+    uint64_t v = 0;
+
+    if (!at)
+        return 0;
+    at += strlen(key);
+    at += strspn(at, " \t");
+    return num_parse_u64(at, strspn(at, "0123456789"), UINT64_MAX, &v) ? v : 0;
+}
+
+static void add_switches(const char *status, struct reading *r)
+{
+    /* The longer key holds the shorter one, hence the line start. */
+    r->voluntary += find(status, "\nvoluntary_ctxt_switches:");
+    r->involuntary += find(status, "\nnonvoluntary_ctxt_switches:");
+}
+
+/* Threads other than the first: their switches, and the processes they started. */
+static void read_threads(struct sampler *s, const struct watched *w, struct reading *r)
+{
+    char text[TEXT_MAX];
+    int fd = open_in(s, w->pid, "task");
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    size_t read_count = 0;
+
+    if (!dir) {
+        close_one(&fd);
+        return;
+    }
+    for (struct dirent *d = readdir(dir); d && read_count < THREADS_READ_MAX; d = readdir(dir)) {
+        char name[300];
+        uint64_t tid = 0;
+
+        if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &tid) || (pid_t) tid == w->pid)
+            continue;
+        read_count++;
+        (void) snprintf(name, sizeof(name), "%s/status", d->d_name); /* fits */
+        AUTO_FD int status = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC);
+        if (read_fd(status, text))
+            add_switches(text, r);
+        (void) snprintf(name, sizeof(name), "%s/children", d->d_name); /* fits */
+        AUTO_FD int children = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC);
+        if (read_fd(children, text))
+            watch_listed(s, text);
+    }
+    (void) closedir(dir); /* was only read */
+}
+
+/* False when the process is gone: its last readings are kept. */
+static bool read_process(struct sampler *s, size_t i)
+{
+    char text[TEXT_MAX];
+    struct proc_stat st;
+    struct watched *w = &s->processes[i];
+    struct reading r = {.ticks = 0};
+
+    if (!read_fd(w->stat_fd, text) || !proc_stat_parse(text, &st) || st.state == 'X')
+        return false;
+    r.ticks = st.user_ticks + st.system_ticks;
+    r.minor = st.minor_faults;
+    r.major = st.major_faults;
+    w->rss_pages = st.rss_pages;
+    w->threads = st.threads;
+    w->zombie = st.state == 'Z';
+    if (read_fd(w->io_fd, text)) {
+        r.read_bytes = find(text, "\nread_bytes:");
+        r.write_bytes = find(text, "\nwrite_bytes:");
+    } else {
+        r.read_bytes = w->last.read_bytes;
+        r.write_bytes = w->last.write_bytes;
+    }
+    if (read_fd(w->status_fd, text))
+        add_switches(text, &r);
+    if (read_fd(w->children_fd, text))
+        watch_listed(s, text);
+    if (st.threads > 1)
+        read_threads(s, w, &r);
+    /* Threads that ended take their switches with them: a sum never falls. */
+    if (r.voluntary < w->last.voluntary)
+        r.voluntary = w->last.voluntary;
+    if (r.involuntary < w->last.involuntary)
+        r.involuntary = w->last.involuntary;
+    w->last = r;
+    return true;
+}
+
+static void add(struct reading *to, const struct reading *r)
+{
+    to->ticks += r->ticks;
+    to->minor += r->minor;
+    to->major += r->major;
+    to->voluntary += r->voluntary;
+    to->involuntary += r->involuntary;
+    to->read_bytes += r->read_bytes;
+    to->write_bytes += r->write_bytes;
+}
+
+int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, size_t capacity,
+                struct sampler **out, struct err *e)
+{
+    struct sampler *s = calloc(1, sizeof(*s));
+    struct box_reading r;
+
+    if (!s || !(s->ring = calloc(capacity, sizeof(*s->ring)))) {
+        free(s);
+        return err_set(e, ERR_NOMEM, "sampler.memory", "out of memory");
+    }
+    s->root = root;
+    s->box = box;
+    s->capacity = capacity;
+    s->ticks_per_second = (uint64_t) sysconf(_SC_CLK_TCK);
+    s->page_kib = (uint64_t) sysconf(_SC_PAGESIZE) / 1024;
+    if (box) {
+        box_read(box, &r);
+        s->box_base_us = r.usage_us;
+    }
+    watch(s, pid);
+    *out = s;
+    return 0;
+}
+
+void sampler_free(struct sampler *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        unwatch(&s->processes[i]);
+    free(s->ring);
+    free(s);
+}
+
+static void sum_all(struct sampler *s, struct sample *out, struct reading *sum)
+{
+    *sum = s->gone;
+    /* The list grows while it is read: children found on the way are read in the same round. */
+    for (size_t i = 0; i < s->n;) {
+        struct watched *w = &s->processes[i];
+
+        if (!read_process(s, i)) {
+            add(&s->gone, &w->last);
+            add(sum, &w->last);
+            unwatch(w);
+            s->processes[i] = s->processes[--s->n];
+            continue;
+        }
+        add(sum, &w->last);
+        i++;
+        if (w->zombie)
+            continue;
+        out->rss_kib += w->rss_pages * s->page_kib;
+        out->threads += (uint32_t) w->threads;
+        out->processes++;
+    }
+}
+
+static uint64_t cpu_us(const struct sampler *s, const struct reading *sum)
+{
+    struct box_reading r;
+
+    if (s->box && box_present(s->box)) {
+        box_read(s->box, &r);
+        if (r.has_cpu)
+            return r.usage_us - s->box_base_us;
+    }
+    return sum->ticks * 1000000U / s->ticks_per_second;
+}
+
+void sampler_take(struct sampler *s, uint64_t t_ms)
+{
+    struct sample x = {.t_ms = t_ms};
+    struct reading sum;
+    uint64_t now = clock_monotonic_ns();
+    uint64_t cpu;
+
+    sum_all(s, &x, &sum);
+    if (x.processes == 0 || x.rss_kib == 0)
+        return; /* the tree is gone or just going: no memory of 0 is claimed */
+    cpu = cpu_us(s, &sum);
+    if (s->has_last && now > s->last_t_ns && cpu > s->last_cpu_us)
+        x.cpu_pct = (double) (cpu - s->last_cpu_us) * 1000.0 * 100.0 / (double) (now - s->last_t_ns);
+    s->has_last = true;
+    s->last_t_ns = now;
+    s->last_cpu_us = cpu;
+    x.minor_faults = sum.minor;
+    x.major_faults = sum.major;
+    x.voluntary_switches = sum.voluntary;
+    x.involuntary_switches = sum.involuntary;
+    x.read_bytes = sum.read_bytes;
+    x.write_bytes = sum.write_bytes;
+    if (s->count == s->capacity) {
+        s->lost++;
+        return;
+    }
+    s->ring[s->count++] = x;
+}
+
+bool sampler_tracks(const struct sampler *s, pid_t pid)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->processes[i].pid == pid)
+            return true;
+    return false;
+}
+
+size_t sampler_count(const struct sampler *s)
+{
+    return s->count;
+}
+
+size_t sampler_lost(const struct sampler *s)
+{
+    return s->lost;
+}
+
+const struct sample *sampler_at(const struct sampler *s, size_t i)
+{
+    return i < s->count ? &s->ring[i] : NULL;
+}
+
+uint64_t sampler_cpu_us(const struct sampler *s)
+{
+    return s->last_cpu_us;
+}
+
+void sampler_write(const struct sampler *s, struct buf *out)
+{
+    buf_puts(out, "t_ms,rss_kib,cpu_pct,threads,processes,minor_faults,major_faults,voluntary_switches,"
+                  "involuntary_switches,read_bytes,write_bytes\n");
+    for (size_t i = 0; i < s->count; i++) {
+        const struct sample *x = &s->ring[i];
+        /* Tenths as integers: no locale, and the same text again from the same number. */
+        uint64_t tenths = (uint64_t) (x->cpu_pct * 10.0 + 0.5);
+
+        buf_printf(out, "%lu,%lu,%lu.%lu,%u,%u,%lu,%lu,%lu,%lu,%lu,%lu\n", x->t_ms, x->rss_kib,
+                   tenths / 10, tenths % 10, x->threads, x->processes, x->minor_faults,
+                   x->major_faults, x->voluntary_switches, x->involuntary_switches, x->read_bytes,
+                   x->write_bytes);
+    }
+}

@@ -1,0 +1,43 @@
+/*
+ * sampler: what one process tree uses, at a fixed interval, into a ring of fixed size. Descriptors of each
+ * process stay open, so a sample costs a few preads; new processes are found through their parents' lists of
+ * children. With a box, CPU time is the kernel's own for the whole group. One thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "runner/box.h"
+#include "runner/procfs.h"
+
+struct sample {
+    uint64_t t_ms;
+    uint64_t rss_kib;
+    double cpu_pct; /* of one core, since the sample before */
+    uint32_t processes, threads;
+    uint64_t minor_faults, major_faults; /* since the start, of everything seen */
+    uint64_t voluntary_switches, involuntary_switches;
+    uint64_t read_bytes, write_bytes;
+};
+
+struct sampler;
+
+/* Watches `pid` and all its descendants. capacity: samples kept; more are counted as lost. */
+int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, size_t capacity,
+                struct sampler **out, struct err *e) MUST_CHECK;
+void sampler_free(struct sampler *s);
+/* Takes one sample stamped t_ms (since the point's start). Never fails: what can't be read is left out. */
+void sampler_take(struct sampler *s, uint64_t t_ms);
+bool sampler_tracks(const struct sampler *s, pid_t pid);
+size_t sampler_count(const struct sampler *s);
+size_t sampler_lost(const struct sampler *s);
+const struct sample *sampler_at(const struct sampler *s, size_t i);
+uint64_t sampler_cpu_us(const struct sampler *s); /* of everything seen so far */
+/* CSV with its header line. */
+void sampler_write(const struct sampler *s, struct buf *out);

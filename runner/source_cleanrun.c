@@ -1,0 +1,488 @@
+/* The fingerprint `cleanrun-source/1`; its exact definition stands in source.h. */
+#include "runner/source_frame.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <linux/openat2.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/file.h"
+
+#define PATHS_MAX ((size_t) 4 << 20)
+#define REPOSITORIES_MAX 64 /* the tree and its submodules, whatever their nesting */
+#define MODE_SIZE 8
+
+/* One path, with what HEAD and the index say about it. */
+struct entry {
+    char *path; /* borrowed from git's output, or owned by `extra` */
+    bool in_head, in_index, on_disk;
+    char head_mode[MODE_SIZE], index_mode[MODE_SIZE];
+    const char *head_oid, *index_oid; /* borrowed, not NUL-ended: SOURCE_OID_SIZE - 1 at most */
+    size_t oid_len;
+};
+
+struct entries {
+    struct entry *items;
+    size_t n, cap;
+    char **extra; /* heap strings of paths found by walking */
+    size_t n_extra;
+};
+
+struct repository {
+    char *prefix; /* path below the outermost root, "" for itself */
+};
+
+struct walk {
+    struct digest_state *digest;
+    struct source *source;
+    struct repository queue[REPOSITORIES_MAX];
+    size_t n_queue;
+};
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
+}
+
+static void entries_fini(struct entries *l)
+{
+    for (size_t i = 0; i < l->n_extra; i++)
+        free(l->extra[i]);
+    free(l->extra);
+    free(l->items);
+    *l = (struct entries) {.n = 0};
+}
+
+static struct entry *entries_add(struct entries *l, char *path, struct err *e)
+{
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 256;
+        struct entry *grown = l->n < PATHS_MAX ? realloc(l->items, cap * sizeof(*grown)) : NULL;
+
+        if (!grown) {
+            (void) err_set(e, ERR_LIMIT, "source.paths", "too many paths, or out of memory");
+            return NULL;
+        }
+        l->items = grown;
+        l->cap = cap;
+    }
+    l->items[l->n] = (struct entry) {.path = path};
+    return &l->items[l->n++];
+}
+
+/* "MODE TYPE OID\tPATH" (ls-tree) or "MODE OID STAGE\tPATH" (ls-files -s). */
+static int add_listed(struct entries *l, char *record, bool head, struct err *e)
+{
+    char *tab = strchr(record, '\t');
+    size_t mode_len = strcspn(record, " ");
+    const char *oid = record + mode_len + 1;
+    struct entry *x;
+
+    if (!tab || mode_len >= MODE_SIZE)
+        return err_set(e, ERR_INPUT, "source.list", "git's list of files is malformed");
+    if (head)
+        oid += strcspn(oid, " ") + 1;
+    x = entries_add(l, tab + 1, e);
+    if (!x)
+        return -1;
+    memcpy(head ? x->head_mode : x->index_mode, record, mode_len);
+    x->oid_len = strcspn(oid, " \t");
+    x->in_head = head;
+    x->in_index = !head;
+    *(head ? &x->head_oid : &x->index_oid) = oid;
+    return 0;
+}
+
+static int add_records(struct entries *l, struct git_output *o, bool head, struct err *e)
+{
+    for (char *p = o->data; p < o->data + o->len; p += strlen(p) + 1)
+        if (add_listed(l, p, head, e) < 0)
+            return -1;
+    return 0;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct entry *x = a;
+    const struct entry *y = b;
+
+    return strcmp(x->path, y->path);
+}
+
+/* Sorts, and makes one entry of all that name the same path. */
+static void entries_merge(struct entries *l)
+{
+    size_t kept = 0;
+
+    if (l->n == 0)
+        return;
+    qsort(l->items, l->n, sizeof(*l->items), by_path);
+    for (size_t i = 1; i < l->n; i++) {
+        struct entry *to = &l->items[kept];
+        const struct entry *from = &l->items[i];
+
+        if (strcmp(to->path, from->path) != 0) {
+            l->items[++kept] = *from;
+            continue;
+        }
+        to->on_disk = to->on_disk || from->on_disk;
+        if (from->in_head) {
+            to->in_head = true;
+            to->head_oid = from->head_oid;
+            to->oid_len = from->oid_len;
+            memcpy(to->head_mode, from->head_mode, MODE_SIZE);
+        }
+        if (from->in_index) {
+            to->in_index = true;
+            to->index_oid = from->index_oid;
+            memcpy(to->index_mode, from->index_mode, MODE_SIZE);
+            if (!to->in_head)
+                to->oid_len = from->oid_len;
+        }
+    }
+    l->n = kept + 1;
+}
+
+/* An untracked repository of its own: git does not list what is in it, so every file below is read. */
+static int add_nested(struct entries *l, const struct git *g, const char *dir, struct err *e)
+{
+    AUTO_FREE char *root = NULL;
+    size_t skip = strlen(g->root) + 1;
+    FTSENT *f;
+    int r = 0;
+
+    if (asprintf(&root, "%s/%s", g->root, dir) < 0) {
+        root = NULL;
+        return no_memory(e);
+    }
+    root[strlen(root) - 1] = '\0'; /* git ends it with '/' */
+    char *const roots[] = {root, NULL};
+    FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+
+    if (!fts)
+        return err_errno(e, "source.walk", "cannot read '%s'", dir);
+    while (r == 0 && (f = fts_read(fts)) != NULL) {
+        if (f->fts_info == FTS_D && !strcmp(f->fts_name, ".git")) {
+            (void) fts_set(fts, f, FTS_SKIP); /* fails only for an unknown instruction */
+        } else if (f->fts_info == FTS_DNR || f->fts_info == FTS_ERR) {
+            errno = f->fts_errno;
+            r = err_errno(e, "source.walk", "cannot read '%s'", f->fts_path + skip);
+        } else if (f->fts_info != FTS_D && f->fts_info != FTS_DP) {
+            char **grown = realloc(l->extra, (l->n_extra + 1) * sizeof(*grown));
+            char *copy = strdup(f->fts_path + skip);
+
+            if (grown)
+                l->extra = grown;
+            if (!grown || !copy) {
+                free(copy);
+                r = no_memory(e);
+                break;
+            }
+            l->extra[l->n_extra++] = copy;
+            struct entry *x = entries_add(l, copy, e);
+
+            if (x)
+                x->on_disk = true;
+            else
+                r = -1;
+        }
+    }
+    (void) fts_close(fts); /* nothing was written */
+    return r;
+}
+
+static int add_untracked(struct entries *l, const struct git *g, struct git_output *o, struct err *e)
+{
+    for (char *p = o->data; p < o->data + o->len; p += strlen(p) + 1) {
+        size_t len = strlen(p);
+
+        if (len > 0 && p[len - 1] == '/') {
+            if (add_nested(l, g, p, e) < 0)
+                return -1;
+            continue;
+        }
+        struct entry *x = entries_add(l, p, e);
+
+        if (!x)
+            return -1;
+        x->on_disk = true;
+    }
+    return 0;
+}
+
+/* Opens a path for looking only; its parents must be real directories. -1 with errno. */
+static int look_at(int root_fd, const char *path)
+{
+    struct open_how how = {
+        .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+
+    return (int) syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+}
+
+static int hash_regular(int look_fd, const char *path, struct digest *out, struct err *e)
+{
+    char link[64];
+
+    (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", look_fd); /* fits */
+    /* The same file that was looked at, whatever its name means by now. */
+    AUTO_FD int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return err_errno(e, "source.read", "cannot read '%s'", path);
+    if (digest_of_fd(fd, out, NULL, e) < 0)
+        return err_wrap(e, "%s", path);
+    return 0;
+}
+
+static int frame_link(struct digest_state *d, int look_fd, const char *path, struct err *e)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(look_fd, "", target, sizeof(target));
+    struct digest digest;
+
+    if (n < 0 || (size_t) n == sizeof(target))
+        return err_errno(e, "source.read", "cannot read link '%s'", path);
+    digest = digest_of(target, (size_t) n);
+    source_frame_text(d, "120000");
+    source_frame(d, digest.bytes, sizeof(digest.bytes));
+    return 0;
+}
+
+static bool is_gone(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV;
+}
+
+/* Mode and content of one path as the work tree has it. */
+static int frame_on_disk(struct walk *w, const struct git *g, const struct entry *x, struct err *e)
+{
+    struct stat st;
+    struct digest digest;
+    AUTO_FD int fd = look_at(g->root_fd, x->path);
+
+    if (fd < 0 && is_gone(errno)) {
+        source_frame_text(w->digest, "absent");
+        source_frame(w->digest, "", 0);
+        return 0;
+    }
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_errno(e, "source.read", "cannot read '%s'", x->path);
+    if (S_ISLNK(st.st_mode))
+        return frame_link(w->digest, fd, x->path, e);
+    if (!S_ISREG(st.st_mode)) {
+        source_frame_text(w->digest, "special");
+        source_frame(w->digest, "", 0);
+        return 0;
+    }
+    if (hash_regular(fd, x->path, &digest, e) < 0)
+        return -1;
+    source_frame_text(w->digest, st.st_mode & S_IXUSR ? "100755" : "100644");
+    source_frame(w->digest, digest.bytes, sizeof(digest.bytes));
+    return 0;
+}
+
+static bool is_checked_out(const struct git *g, const char *path)
+{
+    AUTO_FREE char *dot_git = NULL;
+    struct stat st;
+
+    if (asprintf(&dot_git, "%s/.git", path) < 0) {
+        dot_git = NULL;
+        return false;
+    }
+    return fstatat(g->root_fd, dot_git, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* A submodule: its checked-out commit here, its own tree later, after all paths of this one. */
+static int frame_submodule(struct walk *w, const struct git *g, const char *prefix,
+                           const struct entry *x, struct err *e)
+{
+    char *full = NULL;
+    struct stat st;
+
+    if (!is_checked_out(g, x->path)) {
+        /* An empty directory is a submodule that nobody asked for; a missing one is a change. */
+        bool there = fstatat(g->root_fd, x->path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+
+        if (!there)
+            w->source->dirty = true;
+        source_frame_text(w->digest, "absent");
+        source_frame(w->digest, "", 0);
+        return 0;
+    }
+    if (w->n_queue == REPOSITORIES_MAX)
+        return err_set(e, ERR_LIMIT, "source.submodules", "more than %d submodules", REPOSITORIES_MAX);
+    if (asprintf(&full, "%s%s%s", prefix, *prefix ? "/" : "", x->path) < 0)
+        return no_memory(e);
+    w->queue[w->n_queue++].prefix = full;
+    source_frame_text(w->digest, "160000");
+    source_frame(w->digest, "", 0);
+    return 0;
+}
+
+static int frame_entry(struct walk *w, const struct git *g, const char *prefix,
+                       const struct entry *x, struct err *e)
+{
+    const char *mode = x->in_head ? x->head_mode : x->index_mode;
+
+    source_frame_text(w->digest, x->path);
+    source_frame_text(w->digest, x->in_head ? "T" : x->in_index ? "A" : "U");
+    if (x->in_head)
+        w->source->files++;
+    else
+        w->source->untracked++;
+    return !strcmp(mode, "160000") ? frame_submodule(w, g, prefix, x, e)
+                                   : frame_on_disk(w, g, x, e);
+}
+
+static bool index_differs(const struct entry *x)
+{
+    if (x->in_head != x->in_index)
+        return x->in_head || x->in_index;
+    return x->in_head && (strcmp(x->head_mode, x->index_mode) != 0 ||
+                          memcmp(x->head_oid, x->index_oid, x->oid_len) != 0);
+}
+
+static void frame_index(struct walk *w, const struct entries *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct entry *x = &l->items[i];
+
+        if (!index_differs(x))
+            continue;
+        w->source->dirty = true;
+        source_frame_text(w->digest, "index");
+        source_frame_text(w->digest, x->index_mode);
+        source_frame(w->digest, x->index_oid, x->in_index ? x->oid_len : 0);
+        source_frame_text(w->digest, x->path);
+    }
+}
+
+static int list_paths(const struct git *g, struct git_output o[3], struct entries *l, struct err *e)
+{
+    static const char *const head[] = {"ls-tree", "-r", "-z", "--full-tree", "HEAD", NULL};
+    static const char *const index[] = {"ls-files", "-s", "-z", NULL};
+    static const char *const others[] = {"ls-files", "--others", "--exclude-per-directory=.gitignore",
+                                         "-z", NULL};
+
+    if (git_run(g, head, false, &o[0], e) < 0 || git_run(g, index, false, &o[1], e) < 0 ||
+        git_run(g, others, false, &o[2], e) < 0)
+        return -1;
+    if (add_records(l, &o[0], true, e) < 0 || add_records(l, &o[1], false, e) < 0 ||
+        add_untracked(l, g, &o[2], e) < 0)
+        return -1;
+    entries_merge(l);
+    return 0;
+}
+
+/* Asks git, through an index made for this question, whether any path of HEAD differs on disk: no flag or
+ * cached time stamp of the real index can hide a change, and in-tree line-end attributes still hold. */
+static int differs_from_head(const struct git *g, bool *out, struct err *e)
+{
+    static const char *const read_tree[] = {"read-tree", "HEAD", NULL};
+    static const char *const refresh[] = {"update-index", "-q", "--refresh", NULL};
+    static const char *const differ[] = {"diff-files", "--raw", "-z", "--no-renames",
+                                         "--ignore-submodules=dirty", NULL};
+    struct git_output o[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
+    struct git with_index = *g;
+    char dir[] = "/tmp/cleanrun-index-XXXXXX";
+    AUTO_FREE char *file = NULL;
+    int r = -1;
+
+    if (!mkdtemp(dir))
+        return err_errno(e, "source.index", "cannot make a temporary directory");
+    if (asprintf(&file, "%s/index", dir) < 0) {
+        file = NULL;
+        (void) no_memory(e);
+    } else {
+        with_index.index_file = file;
+        if (git_run(&with_index, read_tree, false, &o[0], e) == 0 &&
+            git_run(&with_index, refresh, true, &o[1], e) == 0 &&
+            git_run(&with_index, differ, false, &o[2], e) == 0) {
+            *out = o[2].len > 0;
+            r = 0;
+        }
+    }
+    struct err ignored = ERR_INIT; /* a leftover temporary directory changes nothing */
+
+    if (file_remove_tree_at(AT_FDCWD, dir, &ignored) < 0)
+        err_set(&ignored, ERR_NONE, "", "%s", "");
+    for (size_t i = 0; i < ARRAY_LEN(o); i++)
+        git_output_fini(&o[i]);
+    return r;
+}
+
+/* Everything of one repository into the hash. */
+static int take_repository(struct walk *w, const struct git *g, const char *prefix, struct err *e)
+{
+    struct git_output o[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
+    struct entries l = {.n = 0};
+    bool differs = false;
+    int r = list_paths(g, o, &l, e);
+
+    for (size_t i = 0; r == 0 && i < l.n; i++) {
+        r = frame_entry(w, g, prefix, &l.items[i], e);
+        if (!l.items[i].in_head)
+            w->source->dirty = true;
+    }
+    if (r == 0)
+        r = differs_from_head(g, &differs, e);
+    if (r == 0) {
+        frame_index(w, &l);
+        w->source->dirty = w->source->dirty || differs;
+    }
+    entries_fini(&l);
+    for (size_t i = 0; i < ARRAY_LEN(o); i++)
+        git_output_fini(&o[i]);
+    return r;
+}
+
+static int take_submodule(struct walk *w, const struct git *g, const char *prefix, struct err *e)
+{
+    AUTO_GIT struct git inner = {.root_fd = -1};
+    AUTO_SOURCE struct source head = {.scheme = NULL};
+    AUTO_FREE char *directory = NULL;
+
+    if (asprintf(&directory, "%s/%s", g->root, prefix) < 0) {
+        directory = NULL;
+        return no_memory(e);
+    }
+    if (git_open(directory, g->path, NULL, &inner, e) < 0 || source_head(&inner, &head, e) < 0)
+        return err_wrap(e, "submodule %s", prefix);
+    source_frame_text(w->digest, "submodule");
+    source_frame_text(w->digest, prefix);
+    source_frame_text(w->digest, head.commit);
+    source_frame_text(w->digest, head.tree);
+    return take_repository(w, &inner, prefix, e);
+}
+
+int source_take_cleanrun(const struct git *g, struct source *out, struct err *e)
+{
+    struct walk w = {.digest = digest_new(), .source = out};
+    int r;
+
+    if (!w.digest)
+        return no_memory(e);
+    r = source_head(g, out, e);
+    if (r == 0) {
+        digest_update(w.digest, SOURCE_SCHEMA, sizeof(SOURCE_SCHEMA));
+        source_frame_text(w.digest, out->commit);
+        source_frame_text(w.digest, out->tree);
+        r = take_repository(&w, g, "", e);
+    }
+    for (size_t i = 0; r == 0 && i < w.n_queue; i++)
+        r = take_submodule(&w, g, w.queue[i].prefix, e);
+    if (r == 0)
+        digest_finish(w.digest, &out->fingerprint);
+    for (size_t i = 0; i < w.n_queue; i++)
+        free(w.queue[i].prefix);
+    digest_free(w.digest);
+    return r;
+}

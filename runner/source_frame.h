@@ -1,0 +1,19 @@
+/* source_frame: length-prefixed hashing, shared by the fingerprint schemes. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "base/digest.h"
+#include "base/err.h"
+#include "runner/git.h"
+#include "runner/source.h"
+
+/* u64 little-endian length, then the bytes. */
+void source_frame(struct digest_state *d, const void *p, size_t len);
+void source_frame_text(struct digest_state *d, const char *s);
+/* Commit, tree and parents of HEAD, read from the commit object itself. */
+int source_head(const struct git *g, struct source *out, struct err *e) MUST_CHECK;
+/* The schemes. */
+int source_take_cleanrun(const struct git *g, struct source *out, struct err *e) MUST_CHECK;
+int source_take_rvoip(const struct git *g, struct source *out, struct err *e) MUST_CHECK;
