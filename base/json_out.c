@@ -48,6 +48,8 @@ void json_write_number(struct buf *out, double v)
     }
     n = num_double_shortest(v, text);
     buf_put(out, text, n);
+    if (num_is_integer_literal(text, n) && !num_is_safe_integer(v))
+        buf_puts(out, ".0"); /* an integer literal of this size would be refused when read */
 }
 
 static void write_scalar(struct buf *out, const cJSON *j)

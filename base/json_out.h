@@ -1,7 +1,8 @@
 /*
  * json_out: exact writing of cJSON trees (never cJSON_Print, which loses digits) and builder helpers that
  * cannot fail half-way unnoticed. Integers without a point, doubles in their shortest form that reads back
- * equal; strings escaped minimally, with '<' as \u003c so that a document may stand inside HTML.
+ * equal (with ".0" beyond 2^53-1, so that json_in takes whatever is written); strings escaped minimally, with
+ * '<' as \u003c so that a document may stand inside HTML.
  */
 #pragma once
 
