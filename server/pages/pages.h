@@ -24,7 +24,7 @@ struct page_context {
     const char *path;     /* of this page as requested, without query */
     int64_t now_us;       /* "rendered at" and ages */
     const char *version;  /* of the program */
-    const char *style;    /* address of the style sheet; NULL: "/web/style.css" */
+    const char *style;    /* address of the style sheet; NULL: "/assets/style.css" */
 };
 
 /* Compiles every template: those in the program, or those of a directory (developing). A broken one stops the start. */

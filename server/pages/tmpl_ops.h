@@ -18,7 +18,9 @@ enum tmpl_op_kind {
 
 struct tmpl_op {
     enum tmpl_op_kind kind;
-    const char *name; /* "a.b" NUL-terminated; "." */
+    bool standalone;   /* partial alone on its line: its indentation adds to the outer one */
+    char *name;        /* owned; its segments one after the other, each ended by NUL */
+    size_t n_segments; /* 0: the implicit iterator "." */
     size_t from;
     size_t len;
     size_t to;
@@ -27,7 +29,6 @@ struct tmpl_op {
 struct tmpl {
     char *name;
     char *text;  /* NUL-terminated copy */
-    char *names; /* storage of the ops' names */
     enum tmpl_kind kind;
     struct tmpl_op *ops;
     size_t n_ops;

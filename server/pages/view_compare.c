@@ -1,0 +1,258 @@
+/* Comparison, refusal and the reasons that every page may show. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/verdict.h"
+#include "base/json_in.h"
+#include "server/pages/view_parts.h"
+
+struct limit {
+    double baseline, current, delta, tolerance, floor;
+    bool has_baseline, has_current, has_delta, has_tolerance, has_floor;
+    bool lower_is_worse;
+    bool near_zero; /* the floor decides, not the percentage */
+};
+
+static struct limit read_limit(const cJSON *c)
+{
+    struct limit l = {.lower_is_worse = strcmp(view_str(c, "worse"), "lower") == 0};
+
+    l.has_baseline = view_double(c, "baseline", &l.baseline);
+    l.has_current = view_double(c, "current", &l.current);
+    l.has_delta = view_double(c, "delta_pct", &l.delta);
+    l.has_tolerance = view_double(c, "tolerance_pct", &l.tolerance);
+    l.has_floor = view_double(c, "floor", &l.floor);
+    l.near_zero = l.has_floor && l.has_baseline && fabs(l.baseline) < l.floor;
+    return l;
+}
+
+static void add_change(struct view *v, cJSON *c, const struct limit *l, struct view_unit unit)
+{
+    char text[VIEW_TEXT];
+
+    if (l->has_delta && !l->near_zero) {
+        cJSON *o = json_add_object(&v->doc, c, "change");
+
+        view_pct_text(l->delta, l->has_tolerance ? l->tolerance : (double) NAN, v->text, text);
+        json_add_double(&v->doc, o, "value", l->delta);
+        json_add_string(&v->doc, o, "text", text);
+    } else if (l->has_baseline && l->has_current) {
+        view_num_text((l->current - l->baseline) / unit.divisor, true, v->text, text);
+        view_format(v, c, "change_text", "%s %s", text, unit.name);
+    }
+}
+
+static void add_limit(struct view *v, cJSON *c, const struct limit *l, struct view_unit unit)
+{
+    char text[VIEW_TEXT];
+
+    if (!view_flag(c, "gated")) {
+        json_add_string(&v->doc, c, "limit_text", "none");
+    } else if (l->near_zero) {
+        view_num_text(l->floor / unit.divisor, false, v->text, text);
+        view_format(v, c, "limit_text", "floor %s %s", text, unit.name);
+    } else if (l->has_tolerance) {
+        view_pct_text(l->lower_is_worse ? -l->tolerance : l->tolerance, (double) NAN, v->text, text);
+        json_add_string(&v->doc, c, "limit_text", text);
+    }
+}
+
+static void add_comparison(struct view *v, cJSON *c)
+{
+    struct limit l = read_limit(c);
+    double magnitude = fmax(fabs(l.has_baseline ? l.baseline : 0), fabs(l.has_current ? l.current : 0));
+    struct view_unit unit = view_unit_for(magnitude, view_str(c, "unit"));
+
+    if (l.has_baseline)
+        view_number(v, c, "before", l.baseline, unit);
+    if (l.has_current)
+        view_number(v, c, "after", l.current, unit);
+    add_change(v, c, &l, unit);
+    add_limit(v, c, &l, unit);
+    if (!view_str(c, "label")[0])
+        json_add_string(&v->doc, c, "label_shown", view_str(c, "metric"));
+    else
+        json_add_string(&v->doc, c, "label_shown", view_str(c, "label"));
+    json_add_string(&v->doc, c, "better", l.lower_is_worse ? "higher is better" : "lower is better");
+}
+
+/* How much of the limit is used; gated before informational, regressions before all. */
+static double badness(const cJSON *c)
+{
+    struct limit l = read_limit(c);
+    double used = 0;
+
+    if (l.near_zero)
+        used = l.has_current && l.floor > 0 ? l.current / l.floor : 0;
+    else if (l.has_delta)
+        used = (l.lower_is_worse ? -l.delta : l.delta) / (l.has_tolerance && l.tolerance > 0 ? l.tolerance : 1);
+    if (l.near_zero && l.lower_is_worse)
+        used = -used;
+    return used;
+}
+
+static int compare_badness(const cJSON *a, const cJSON *b)
+{
+    int rank_a = view_rank(view_str(a, "verdict"));
+    int rank_b = view_rank(view_str(b, "verdict"));
+    double x = badness(a);
+    double y = badness(b);
+
+    if (rank_a != rank_b)
+        return rank_a < rank_b ? -1 : 1;
+    return x > y ? -1 : x < y;
+}
+
+static void count_comparisons(struct view *v, cJSON *audit, const cJSON *comparisons)
+{
+    unsigned bad = 0;
+    unsigned gated = 0;
+    unsigned all = 0;
+
+    for (const cJSON *c = cJSON_IsArray(comparisons) ? comparisons->child : NULL; c; c = c->next) {
+        all++;
+        gated += view_flag(c, "gated");
+        bad += strcmp(view_str(c, "verdict"), "regression") == 0;
+    }
+    view_format(v, audit, "n_comparisons", "%u", all);
+    view_format(v, audit, "n_gated", "%u", gated);
+    view_format(v, audit, "n_regressions", "%u", bad);
+}
+
+static void name_worst(struct view *v, cJSON *root, const cJSON *worst)
+{
+    const cJSON *before = json_get(worst, "before");
+    const cJSON *after = json_get(worst, "after");
+    const cJSON *change = json_get(worst, "change");
+
+    view_format(v, root, "say_strong", "%s: %s %s, before %s, limit %s%s%s", view_str(worst, "label_shown"),
+                view_str(after, "text"), view_str(after, "unit"), view_str(before, "text"),
+                view_str(worst, "limit_text"), change ? ", change " : "", change ? view_str(change, "text") : "");
+}
+
+static void add_saying(struct view *v, cJSON *root, const cJSON *audit)
+{
+    const cJSON *comparisons = json_get(audit, "comparisons");
+    const cJSON *worst = cJSON_IsArray(comparisons) ? comparisons->child : NULL;
+    const char *bad = view_str(audit, "n_regressions");
+
+    if (worst && strcmp(bad, "0") != 0) {
+        name_worst(v, root, worst);
+        view_format(v, root, "say", "%s of %s gated metrics beyond the limit. ", bad, view_str(audit, "n_gated"));
+    } else if (worst) {
+        view_format(v, root, "say_strong", "All %s gated metrics are within their limits.",
+                    view_str(audit, "n_gated"));
+    }
+}
+
+static void add_identity(struct view *v, cJSON *audit)
+{
+    cJSON *identity = view_get(audit, "identity");
+    cJSON *equal = view_get(identity, "equal");
+
+    for (cJSON *f = cJSON_IsArray(equal) ? equal->child : NULL; f; f = f->next) {
+        if (cJSON_IsObject(f))
+            view_value(v, f, "value_text", json_get(f, "value"));
+    }
+    view_format(v, audit, "n_equal", "%zu", view_count(equal));
+    view_format(v, audit, "n_different", "%zu", view_count(view_get(identity, "different")));
+}
+
+static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON *reason)
+{
+    const char *code = view_str(reason, "code");
+    const struct reason_info *info = reason_find(code);
+    const cJSON *baseline = json_get(reason, "baseline");
+    const cJSON *current = json_get(reason, "current");
+    bool has_values = view_str(reason, "field")[0] || baseline || current;
+    cJSON *o = json_add_object(&v->doc, has_values ? fields : plain, NULL);
+    const char *where = view_str(reason, "field")[0] ? view_str(reason, "field") : view_str(reason, "path");
+
+    json_add_string(&v->doc, o, "code", code);
+    json_add_string(&v->doc, o, "field", where[0] ? where : code);
+    json_add_string(&v->doc, o, "path", view_str(reason, "path"));
+    json_add_string(&v->doc, o, "why", view_str(reason, "text")[0] ? view_str(reason, "text") : info ? info->title : "");
+    json_add_string(&v->doc, o, "resolve", info ? info->resolve : "");
+    view_format(v, o, "help", "%s/help/reasons/%s", v->prefix, code);
+    if (has_values)
+        view_difference(v, o, baseline, current);
+}
+
+void view_reasons(struct view *v, cJSON *parent, const cJSON *reasons)
+{
+    cJSON *fields = json_add_array(&v->doc, parent, "fields");
+    cJSON *plain = json_add_array(&v->doc, parent, "plain_reasons");
+
+    for (const cJSON *r = cJSON_IsArray(reasons) ? reasons->child : NULL; r; r = r->next)
+        add_reason(v, fields, plain, r);
+    if (!fields || !plain)
+        return;
+    json_add_bool(&v->doc, parent, "has_fields", fields->child != NULL);
+    json_add_bool(&v->doc, parent, "has_plain_reasons", plain->child != NULL);
+    view_format(v, parent, "n_fields", "%zu", view_count(fields));
+    view_format(v, parent, "n_reasons", "%zu", view_count(reasons));
+}
+
+/* The names of the first fields, for the sentence. */
+static void name_fields(struct view *v, cJSON *root)
+{
+    const cJSON *fields = json_get(root, "fields");
+    cJSON *list = json_add_array(&v->doc, root, "named");
+    size_t n = view_count(fields);
+    size_t i = 0;
+
+    for (const cJSON *f = n ? fields->child : NULL; f && i < 5; f = f->next, i++) {
+        cJSON *o = json_add_object(&v->doc, list, NULL);
+
+        json_add_string(&v->doc, o, "field", view_str(f, "field"));
+        json_add_string(&v->doc, o, "sep", i + 1 == n ? "." : i == 4 ? ", …" : ", ");
+    }
+}
+
+/* What to do, when the document does not say: the registry's words for the first reason. */
+static void add_way_out(struct view *v, cJSON *root, const cJSON *reasons)
+{
+    const cJSON *first = cJSON_IsArray(reasons) ? reasons->child : NULL;
+    const struct reason_info *info = first ? reason_find(view_str(first, "code")) : NULL;
+
+    if (view_count(json_get(root, "next")) == 0 && info)
+        json_add_string(&v->doc, root, "resolve", info->resolve);
+}
+
+static void add_acceptance(struct view *v, cJSON *root)
+{
+    cJSON *acceptance = view_get(root, "acceptance");
+    const cJSON *checks = json_get(acceptance, "checks");
+    unsigned bad = 0;
+    unsigned all = 0;
+
+    if (!cJSON_IsObject(acceptance))
+        return;
+    for (const cJSON *c = cJSON_IsArray(checks) ? checks->child : NULL; c; c = c->next) {
+        all++;
+        bad += !view_flag(c, "passed");
+    }
+    view_format(v, acceptance, "summary", "%u of %u checks failed", bad, all);
+}
+
+void view_compare(struct view *v, cJSON *root)
+{
+    cJSON *audit = view_get(root, "audit");
+    cJSON *comparisons = view_get(audit, "comparisons");
+    const cJSON *reasons = json_get(audit, "reasons");
+
+    for (cJSON *c = cJSON_IsArray(comparisons) ? comparisons->child : NULL; c; c = c->next)
+        add_comparison(v, c);
+    view_sort(v, comparisons, compare_badness);
+    if (cJSON_IsObject(audit)) {
+        count_comparisons(v, audit, comparisons);
+        add_identity(v, audit);
+        add_saying(v, root, audit);
+    }
+    view_reasons(v, root, reasons);
+    name_fields(v, root);
+    add_way_out(v, root, reasons);
+    add_acceptance(v, root);
+    json_add_bool(&v->doc, root, "has_next", view_count(json_get(root, "next")) > 0);
+}

@@ -1,0 +1,164 @@
+/* Home, project, gate, commit, baselines, problems. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_in.h"
+#include "server/pages/view_parts.h"
+
+#define OFFLINE_US ((int64_t) 60 * 1000000)
+
+static int compare_verdicts(const cJSON *a, const cJSON *b)
+{
+    return view_rank(view_str(a, "verdict")) - view_rank(view_str(b, "verdict"));
+}
+
+/* "1 REGRESSION, 2 OK": zero counts left out. */
+static void add_totals(struct view *v, cJSON *root)
+{
+    const cJSON *totals = json_get(root, "totals");
+    cJSON *list = json_add_array(&v->doc, root, "total_list");
+
+    for (const cJSON *t = cJSON_IsObject(totals) ? totals->child : NULL; t; t = t->next) {
+        cJSON *o;
+
+        if (!cJSON_IsNumber(t) || !(t->valuedouble > 0))
+            continue;
+        o = json_add_object(&v->doc, list, NULL);
+        json_add_string(&v->doc, o, "verdict", t->string);
+        view_word(v, o, "v", t->string);
+        view_plain(v, o, "n", t->valuedouble);
+    }
+    view_sort(v, list, compare_verdicts);
+}
+
+static void add_recent(struct view *v, cJSON *row)
+{
+    const cJSON *recent = json_get(row, "recent");
+    cJSON *list = json_add_array(&v->doc, row, "recent_v");
+
+    for (const cJSON *w = cJSON_IsArray(recent) ? recent->child : NULL; w; w = w->next) {
+        cJSON *o = json_add_object(&v->doc, list, NULL);
+
+        view_word(v, o, "v", cJSON_IsString(w) && w->valuestring ? w->valuestring : "NO_VERDICT");
+    }
+    json_add_bool(&v->doc, row, "has_recent", list && list->child);
+}
+
+static void add_gates(struct view *v, cJSON *root)
+{
+    cJSON *gates = view_get(root, "gates");
+
+    for (cJSON *g = cJSON_IsArray(gates) ? gates->child : NULL; g; g = g->next) {
+        add_recent(v, g);
+        if (!view_str(g, "gate_url")[0] && view_str(g, "project")[0])
+            view_format(v, g, "gate_url", "%s/p/%s/%s", v->prefix, view_str(g, "project"), view_str(g, "gate"));
+    }
+    view_sort(v, gates, compare_verdicts);
+    json_add_bool(&v->doc, root, "has_gates", view_count(gates) > 0);
+}
+
+static void add_runners(struct view *v, cJSON *root)
+{
+    cJSON *runners = view_get(root, "runners");
+
+    for (cJSON *r = cJSON_IsArray(runners) ? runners->child : NULL; r; r = r->next) {
+        int64_t us = 0;
+
+        json_add_bool(&v->doc, r, "seen_lately",
+                      clock_parse_rfc3339(view_str(r, "last_seen"), &us) && v->ctx->now_us - us < OFFLINE_US);
+    }
+    json_add_bool(&v->doc, root, "has_runners", view_count(runners) > 0);
+}
+
+void view_home(struct view *v, cJSON *root)
+{
+    add_totals(v, root);
+    add_gates(v, root);
+    add_runners(v, root);
+}
+
+void view_project(struct view *v, cJSON *root)
+{
+    add_gates(v, root);
+    json_add_bool(&v->doc, root, "has_commits", view_count(json_get(root, "commits")) > 0);
+    json_add_bool(&v->doc, root, "has_attempts", view_count(json_get(root, "unsigned_attempts")) > 0);
+}
+
+void view_definition(struct view *v, cJSON *definition)
+{
+    cJSON *metrics = view_get(definition, "metrics");
+    double count;
+
+    for (cJSON *m = cJSON_IsArray(metrics) ? metrics->child : NULL; m; m = m->next) {
+        char text[VIEW_TEXT];
+        double value;
+        bool lower = strcmp(view_str(m, "worse"), "lower") == 0;
+        struct view_unit unit = {.divisor = 1, .name = view_str(m, "unit")};
+
+        if (view_double(m, "tolerance_pct", &value)) {
+            view_pct_text(lower ? -value : value, value, v->text, text);
+            json_add_string(&v->doc, m, "tolerance_text", text);
+        }
+        if (view_double(m, "floor", &value))
+            view_number(v, m, "floor_n", value, view_unit_for(value, unit.name));
+        json_add_string(&v->doc, m, "better", lower ? "higher is better" : "lower is better");
+    }
+    if (view_double(definition, "acceptance_count", &count))
+        view_plain(v, definition, "acceptance_n", count);
+    if (cJSON_IsObject(definition))
+        json_add_bool(&v->doc, definition, "has_metrics", view_count(metrics) > 0);
+}
+
+static void add_attempt(struct view *v, cJSON *run)
+{
+    const cJSON *attempt = json_get(run, "attempt");
+    double n;
+    double of;
+
+    if (view_double(attempt, "n", &n) && view_double(attempt, "of", &of) && of > 1)
+        view_format(v, run, "attempt_text", "attempt %.0f of %.0f", n, of);
+}
+
+void view_gate(struct view *v, cJSON *root)
+{
+    cJSON *runs = view_get(root, "runs");
+    cJSON *history = view_get(root, "history");
+    const cJSON *baselines = json_get(root, "baselines");
+    bool current = false;
+
+    for (cJSON *r = cJSON_IsArray(runs) ? runs->child : NULL; r; r = r->next) {
+        add_attempt(v, r);
+        json_add_bool(&v->doc, r, "diagnostic", strcmp(view_str(r, "mode"), "clean") != 0);
+    }
+    for (cJSON *m = cJSON_IsArray(history) ? history->child : NULL; m; m = m->next)
+        view_history(v, m);
+    for (const cJSON *b = cJSON_IsArray(baselines) ? baselines->child : NULL; b; b = b->next)
+        current = current || view_flag(b, "current");
+    view_definition(v, view_get(root, "definition"));
+    json_add_bool(&v->doc, root, "has_current", current);
+    json_add_bool(&v->doc, root, "has_baselines", view_count(baselines) > 0);
+    json_add_bool(&v->doc, root, "has_runs", view_count(runs) > 0);
+    json_add_bool(&v->doc, root, "has_history", view_count(history) > 0);
+    json_add_bool(&v->doc, root, "has_definition", cJSON_IsObject(json_get(root, "definition")));
+    json_add_bool(&v->doc, root, "has_attempts", view_count(json_get(root, "invalid_attempts")) > 0);
+}
+
+void view_commit(struct view *v, cJSON *root)
+{
+    cJSON *gates = view_get(root, "gates");
+
+    for (cJSON *g = cJSON_IsArray(gates) ? gates->child : NULL; g; g = g->next)
+        json_add_bool(&v->doc, g, "several", view_count(json_get(g, "attempts")) > 1);
+    view_sort(v, gates, compare_verdicts);
+    json_add_bool(&v->doc, root, "has_gates", view_count(gates) > 0);
+}
+
+void view_problem(struct view *v, cJSON *root)
+{
+    double status;
+
+    if (view_double(root, "status", &status))
+        view_plain(v, root, "status_n", status);
+    view_reasons(v, root, json_get(root, "reasons"));
+    json_add_bool(&v->doc, root, "has_stages", view_count(json_get(root, "stages")) > 0);
+}
