@@ -23,7 +23,7 @@ void digest_update(struct digest_state *s, const void *p, size_t len);
 void digest_finish(struct digest_state *s, struct digest *out); /* resets the state */
 
 struct digest digest_of(const void *p, size_t len);
-/* From the descriptor's current offset to its end. */
+/* From the descriptor's current offset to its end; out_size may be NULL. */
 int digest_of_fd(int fd, struct digest *out, uint64_t *out_size, struct err *e) MUST_CHECK;
 bool digest_equal(const struct digest *a, const struct digest *b); /* constant time */
 void digest_hex(const struct digest *d, char out[DIGEST_HEX_SIZE]);
