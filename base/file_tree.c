@@ -86,7 +86,7 @@ static mode_t entry_kind(DIR *dir, const struct dirent *entry, struct err *e)
     struct stat st;
 
     if (entry->d_type != DT_UNKNOWN)
-        return DTTOIF(entry->d_type);
+        return (mode_t) DTTOIF(entry->d_type);
     if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         (void) err_errno(e, "file.stat", "cannot look at '%s'", entry->d_name);
         return 0;
