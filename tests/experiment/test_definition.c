@@ -155,7 +155,7 @@ static void definition_errors_name_the_place_and_the_likely_word(void **state)
     refuse("version: 1\ngates:\n  commit: {}\n", "reserved");
     refuse("version: 1\ngates:\n  g:\n    class: a\n    class: b\n", "f.yaml:5:5: key 'class' again, first at line 4");
     refuse(HEAD BUILD RUN, "key 'identity' is missing");
-    refuse(HEAD "    build: {command: make, executable: {from: path}}\n" RUN POLICY, "f.yaml:6:21: expected a list");
+    refuse(HEAD "    build: {command: make, executable: {from: path}}\n" RUN POLICY, "f.yaml:6:22: expected a list");
     refuse(HEAD "    build: {command: [make], executable: {from: guess}}\n" RUN POLICY, "'guess' is not allowed");
     refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 500}\n", "expected a duration with its unit");
     refuse(HEAD BUILD "    run: {command: [a], report: ../x.json}\n" POLICY, "not a safe relative name");
