@@ -1,0 +1,98 @@
+/* cleanrun leak: does memory grow without end? Every estimator side by side, and the verdict. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/verdict.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "base/num.h"
+#include "experiment/leak.h"
+#include "runner/commands.h"
+
+static int exit_of(enum leak_verdict v)
+{
+    switch (v) {
+    case LEAK_PASS:
+        return EXIT_OK;
+    case LEAK_FAIL:
+        return EXIT_REGRESSION;
+    case LEAK_INCONCLUSIVE:
+    case LEAK_INVALID:
+        break;
+    }
+    return EXIT_NON_COMPARABLE;
+}
+
+static void print_number(FILE *to, const char *name, const cJSON *v)
+{
+    if (cJSON_IsNumber(v))
+        (void) fprintf(to, "  %-26s %10.3f MB/h\n", name, v->valuedouble); /* main flushes and checks */
+    else
+        (void) fprintf(to, "  %-26s %10s\n", name, "-");
+}
+
+static void summarise(FILE *to, const struct leak *leak, double limit)
+{
+    const cJSON *estimators = json_get(leak->document, "estimators");
+    const cJSON *reason = json_get(leak->document, "reason");
+    const cJSON *e = NULL;
+
+    (void) fprintf(to, "%s%s%s  limit %g MB/h\n", leak_verdict_name(leak->verdict), cJSON_IsString(reason) ? " " : "",
+                   cJSON_IsString(reason) ? reason->valuestring : "", limit);
+    cJSON_ArrayForEach(e, estimators) print_number(to, e->string, e);
+    print_number(to, "lower bound", json_get(leak->document, "lo"));
+    print_number(to, "upper bound", json_get(leak->document, "hi"));
+}
+
+static int evaluate(const struct cli_args *a, struct leak *out, double *out_limit, struct err *e)
+{
+    const char *limit = cli_get(a, "limit");
+    const char *window = cli_get(a, "window");
+    struct leak_window range = { 0 };
+    AUTO_FREE char *csv = NULL;
+    size_t len = 0;
+
+    if (!limit || !num_parse_double(limit, strlen(limit), out_limit) || *out_limit < 0)
+        return err_set(e, ERR_USAGE, "leak.limit", "--limit needs a number of MB per hour, 0 or more");
+    if (window && !leak_window_parse(window, &range))
+        return err_set(e, ERR_USAGE, "leak.window", "--window needs A..B in milliseconds, A not after B");
+    if (file_read(a->args[0], LIMIT_SAMPLES_FILE, &csv, &len, e) < 0)
+        return -1;
+    return leak_evaluate(csv, len, *out_limit, window ? &range : NULL, out, e);
+}
+
+static int run(struct cli *c, const struct cli_args *a)
+{
+    const char *json = cli_get(a, "json");
+    bool to_stdout = json && strcmp(json, "-") == 0;
+    AUTO_LEAK struct leak leak = { 0 };
+    struct err e = ERR_INIT;
+    double limit = 0;
+
+    if (evaluate(a, &leak, &limit, &e) < 0 || (json && cli_write_json(c, json, leak.document, &e) < 0))
+        return cli_fail(c, &e);
+    if (!c->quiet)
+        summarise(to_stdout ? c->err : c->out, &leak, limit);
+    return exit_of(leak.verdict);
+}
+
+static const struct cli_option options[] = {
+    { "limit", "MB_PER_HOUR", "growth that is still allowed", 0, false, false },
+    { "window", "A..B", "only samples from A to B milliseconds, both inclusive", 0, false, false },
+    { "json", "FILE|-", "write cleanrun-leak/1", 0, false, false },
+};
+
+const struct command command_leak = {
+    .name = "leak",
+    .summary = "judge the growth of a memory series",
+    .synopsis = "SAMPLES.csv --limit MB_PER_HOUR [--window A..B] [--json FILE|-]",
+    .examples = "  cleanrun leak samples/process.csv --limit 10 --window 95000..695000\n",
+    .notes = "The file begins with the line t_ms,rss_kib (more columns may follow).\n"
+             "Exit: 0 PASS, 1 FAIL, 3 INCONCLUSIVE or INVALID, 2 the file could not be read.\n",
+    COMMAND_OPTIONS(options),
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};
