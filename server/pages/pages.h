@@ -3,7 +3,7 @@
  * copy (view.h). Knows nothing of HTTP or the store. Constant after pages_load: any thread may render.
  *
  * Names: "home" "project" "gate" "run" "compare" "commit" "baselines" "baseline" "help" "reason"
- * "error", each with ".html"; ".txt" exists for all but help and reason. "compare" shows a refusal
+ * "error", each with ".html" and ".txt". "compare" shows a refusal
  * or INVALID with the template for it, and "error" shows a problem that carries a verdict as such, so
  * callers never choose by verdict. The documents: tests/data/pages/<name>.json.
  */
@@ -24,7 +24,7 @@ struct page_context {
     const char *path;     /* of this page as requested, without query */
     int64_t now_us;       /* "rendered at" and ages */
     const char *version;  /* of the program */
-    const char *style;    /* address of the style sheet; NULL: "/assets/style.css" */
+    const char *style;    /* address of the style sheet; NULL: "/web/style.css" */
 };
 
 /* Compiles every template: those in the program, or those of a directory (developing). A broken one stops the start. */

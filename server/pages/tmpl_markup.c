@@ -60,14 +60,16 @@ static const char *open_value(struct tmpl_markup *m, const char *text, size_t fr
 static const char *in_tag(struct tmpl_markup *m, const char *text, size_t from, size_t at)
 {
     char c = text[at];
+    char last = m->last;
 
+    m->last = c;
     if (c == '>') {
         m->place = TMPL_IN_DATA;
         return NULL;
     }
     if (c == '"' || c == '\'')
         return open_value(m, text, from, at);
-    if (at > from && text[at - 1] == '=')
+    if (last == '=')
         return "an attribute value without quotes";
     return NULL;
 }
@@ -80,6 +82,7 @@ static const char *after_lt(struct tmpl_markup *m, const char *text, size_t at, 
         return "an inline style";
     if (starts_with(text, at, to, "script") && !starts_with(text, at, to, "script src=\""))
         return "an inline script";
+    m->last = text[at];
     m->place = is_letter(text[at]) || text[at] == '/' || text[at] == '!' ? TMPL_IN_TAG : TMPL_IN_DATA;
     return NULL;
 }

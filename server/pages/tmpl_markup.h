@@ -19,6 +19,7 @@ enum tmpl_place {
 
 struct tmpl_markup {
     enum tmpl_place place;
+    char last;      /* in a tag: the character before */
     bool url;       /* in the value of a URL attribute */
     bool url_start; /* nothing of that value yet */
     bool url_value; /* the value so far is one template value */

@@ -205,6 +205,17 @@ static void add_twin(struct view *v, cJSON *page, const char *key, const char *s
     view_format(v, page, key, "%s%.*s%s%s", v->prefix, (int) n, path, stem, suffix);
 }
 
+/* "http://host:port": what stands before an address that has its prefix already. */
+static void add_origin(struct view *v, cJSON *page)
+{
+    const char *base = v->ctx->base_url ? v->ctx->base_url : "";
+    const char *host = strstr(base, "://");
+    const char *path = host ? strchr(host + 3, '/') : NULL;
+    size_t n = path ? (size_t) (path - base) : strlen(base);
+
+    view_format(v, page, "origin", "%.*s", (int) n, base);
+}
+
 static void add_page(struct view *v, const char *name)
 {
     cJSON *page = json_add_object(&v->doc, v->doc.root, "page");
@@ -214,8 +225,8 @@ static void add_page(struct view *v, const char *name)
     json_add_string(&v->doc, page, "name", name);
     json_add_string(&v->doc, page, "prefix", v->prefix);
     json_add_string(&v->doc, page, "version", v->ctx->version ? v->ctx->version : "");
-    view_format(v, page, "style", "%s%s", v->prefix, v->ctx->style ? v->ctx->style : "/assets/style.css");
-    json_add_string(&v->doc, page, "base", v->ctx->base_url ? v->ctx->base_url : "");
+    view_format(v, page, "style", "%s%s", v->prefix, v->ctx->style ? v->ctx->style : "/web/style.css");
+    add_origin(v, page);
     view_time(v, page, "rendered", iso);
     add_twin(v, page, "json", ".json");
     add_twin(v, page, "text", ".txt");

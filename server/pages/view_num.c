@@ -34,6 +34,8 @@ struct view_unit view_unit_for(double magnitude, const char *unit)
     return (struct view_unit){.divisor = 1, .name = unit};
 }
 
+#define DIGITS 384 /* "%.6f" of the largest double */
+
 static bool is_whole(double v)
 {
     return num_same(v, trunc(v));
@@ -98,8 +100,8 @@ static const char *sign_of(double v, bool sign, bool ascii)
 
 void view_num_text(double v, bool sign, bool ascii, char out[VIEW_TEXT])
 {
-    char digits[VIEW_TEXT / 2];
-    char grouped[VIEW_TEXT - 8];
+    char digits[DIGITS];
+    char grouped[VIEW_TEXT - 16];
     double magnitude = fabs(v);
 
     if (num_is_safe_integer(v)) {
@@ -111,8 +113,12 @@ void view_num_text(double v, bool sign, bool ascii, char out[VIEW_TEXT])
         (void) snprintf(out, VIEW_TEXT, "%s%s", sign_of(v, sign, ascii), shortest);
         return;
     } else {
-        (void) snprintf(digits, sizeof(digits), "%.*f", decimals_for(magnitude), magnitude);
-        if (!is_whole(round_to(magnitude, decimals_for(magnitude))))
+        int decimals = decimals_for(magnitude);
+
+        if (decimals < 0 || decimals > 9) /* can't be; the compiler wants to see it */
+            decimals = 9;
+        (void) snprintf(digits, sizeof(digits), "%.*f", decimals, magnitude);
+        if (!is_whole(round_to(magnitude, decimals)))
             strip_zeros(digits);
     }
     group(digits, grouped, sizeof(grouped));
@@ -121,13 +127,13 @@ void view_num_text(double v, bool sign, bool ascii, char out[VIEW_TEXT])
 
 void view_pct_text(double v, double limit, bool ascii, char out[VIEW_TEXT])
 {
-    char digits[VIEW_TEXT / 2];
+    char digits[DIGITS];
     char grouped[VIEW_TEXT - 16];
     double magnitude = fabs(v);
     int decimals = 1;
 
-    if (!isfinite(v)) {
-        (void) snprintf(out, VIEW_TEXT, "–");
+    if (!isfinite(v) || magnitude >= 1e15) {
+        (void) snprintf(out, VIEW_TEXT, "%s", isfinite(v) ? "over 10^15 %" : "–");
         return;
     }
     if (num_is_safe_integer(v))

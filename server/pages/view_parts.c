@@ -164,7 +164,8 @@ void view_plain(struct view *v, cJSON *o, const char *key, double value)
 
 char *view_value_text(const cJSON *value, bool quoted)
 {
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {0};
+    size_t len = 0;
 
     if (!value)
         return strdup("(absent)");
@@ -174,7 +175,7 @@ char *view_value_text(const cJSON *value, bool quoted)
     json_write(&b, value, JSON_COMPACT);
     if (b.failed)
         return strdup("(too long to show)");
-    return buf_take(&b, NULL);
+    return buf_take(&b, &len);
 }
 
 void view_value(struct view *v, cJSON *o, const char *key, const cJSON *value)
