@@ -1,0 +1,127 @@
+/*
+ * store_private: what the files of the store share: borrowing connections, the write transaction, rows
+ * of the joined statements. Private to server/store, server/ingest and server/admin*.c.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "server/store/blobs.h"
+#include "server/store/db.h"
+#include "server/store/store.h"
+
+/* One read transaction on a borrowed connection: everything in it sees one state. ERR_BUSY when none comes free. */
+int store_read_begin(struct store *s, struct db **out, struct err *e) MUST_CHECK;
+void store_read_end(struct store *s, struct db *d);
+
+struct store_read {
+    struct store *store;
+    struct db *db;
+};
+static inline void cleanup_store_read(struct store_read *r)
+{
+    if (r->db)
+        store_read_end(r->store, r->db);
+}
+#define AUTO_STORE_READ __attribute__((cleanup(cleanup_store_read)))
+
+/* The write transaction: the writer's mutex, write.lock against other processes, BEGIN IMMEDIATE. Short: no verification
+ * in it. store_write_commit bumps the generation and is durable when it returns 0; else everything is undone. */
+int store_write_begin(struct store *s, struct db **out, struct err *e) MUST_CHECK;
+int store_write_commit(struct store *s, struct err *e) MUST_CHECK;
+void store_write_rollback(struct store *s); /* nothing after a commit */
+
+struct store_write {
+    struct store *store;
+    struct db *db; /* NULL after commit */
+};
+static inline void cleanup_store_write(struct store_write *w)
+{
+    if (w->db)
+        store_write_rollback(w->store);
+}
+#define AUTO_STORE_WRITE __attribute__((cleanup(cleanup_store_write)))
+int store_write_open(struct store *s, struct store_write *w, struct err *e) MUST_CHECK;
+int store_write_close(struct store_write *w, struct err *e) MUST_CHECK; /* commits */
+int store_read_open(struct store *s, struct store_read *r, struct err *e) MUST_CHECK;
+
+int store_data_fd(const struct store *s);
+const char *store_data_path(const struct store *s);
+bool store_serving(const struct store *s);
+
+/* Columns of RUN_COLUMNS in sql.c. */
+enum run_column {
+    RUN_ID,
+    RUN_PROJECT,
+    RUN_PROJECT_NAME,
+    RUN_PRIVATE,
+    RUN_RUN,
+    RUN_GATE,
+    RUN_CLASS,
+    RUN_MODE,
+    RUN_STATUS,
+    RUN_COMMIT,
+    RUN_DIRTY,
+    RUN_ARCHIVE,
+    RUN_ARCHIVE_SIZE,
+    RUN_KEYID,
+    RUN_STARTED,
+    RUN_FINISHED,
+    RUN_RECEIVED,
+    RUN_VERDICT,
+    RUN_DESCRIPTION,
+    RUN_BASELINE,
+    RUN_EXECUTABLE,
+    RUN_RUNNER,
+    RUN_EXPERIMENT,
+    RUN_POLICY,
+};
+
+/* Columns of BASELINE_COLUMNS. */
+enum baseline_column {
+    BASE_ID,
+    BASE_PROJECT,
+    BASE_PROJECT_NAME,
+    BASE_PRIVATE,
+    BASE_GATE,
+    BASE_CLASS,
+    BASE_RUN,
+    BASE_COMMIT,
+    BASE_LEGACY,
+    BASE_ARCHIVE,
+    BASE_MANIFEST,
+    BASE_EXPERIMENT,
+    BASE_POLICY,
+    BASE_REVIEWER,
+    BASE_REASON,
+    BASE_AT,
+    BASE_CURRENT,
+    BASE_SUPERSEDED_BY,
+    BASE_DEFINITION,
+};
+
+/* Columns of ATTEMPT_COLUMNS. */
+enum attempt_column {
+    ATTEMPT_AT,
+    ATTEMPT_RUN,
+    ATTEMPT_CODE,
+    ATTEMPT_DETAIL,
+    ATTEMPT_KEYID,
+    ATTEMPT_GATE,
+    ATTEMPT_CLASS,
+    ATTEMPT_COMMIT,
+    ATTEMPT_PROJECT_NAME, /* only SQL_ATTEMPTS_NEWEST */
+};
+
+const char *store_document_kind(enum store_document kind);
+int store_project_read(struct db *d, const char *name, struct store_project *out, struct err *e) MUST_CHECK;
+int store_run_read(struct db *d, const char *run, struct store_run *out, struct err *e) MUST_CHECK;
+int store_baseline_read(struct db *d, const char *id, struct store_baseline *out, struct err *e) MUST_CHECK;
+int store_document_read(struct db *d, const char *run, enum store_document kind, char **out, size_t *out_len,
+                        struct err *e) MUST_CHECK;
+/* One line in the audit log, inside a write transaction. */
+int store_log_add(struct db *d, int64_t at_us, const char *actor, const char *action, const char *subject,
+                  const char *detail, struct err *e) MUST_CHECK;
+/* A row for a blob; *out_new: the project did not have it. */
+int store_blob_put(struct store *s, int64_t project_id, const struct digest *digest, uint64_t size, bool *out_new,
+                   struct err *e) MUST_CHECK;
