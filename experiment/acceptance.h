@@ -2,6 +2,12 @@
  * acceptance: absolute checks of one report against the policy's `accept` part. Every check is
  * evaluated and listed, none short-circuited; summaries are recomputed from raw samples. Knows no
  * field name of any workload: all of them are data in the definition.
+ *
+ * Operators in the document: "==" (exact), ">=" and "<=" (floors, limits), "absent", "absolute_path", "equal_counts"
+ * (equal), "sum_of" (sums), "share_of" (shares), "zero_tree", "phases", "bound_to_phases" (bindings), "repeated",
+ * "recomputed" (recompute, and the section derived from the runner's samples), "consistent", "report" (the one check of
+ * what is no report). Checks that look at many things list their problems in `actual`; the first is also the `error`.
+ * A pattern in exact, absent, floors or limits makes one check for each match, and a failed one when nothing matches.
  */
 #pragma once
 
@@ -32,6 +38,8 @@ struct acceptance {
 /* -1 only when no decision could be reached (no memory, a definition that breaks its schema). */
 int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *out, struct err *e) MUST_CHECK;
 void acceptance_fini(struct acceptance *a);
+const char *acceptance_verdict_name(enum acceptance_verdict verdict); /* "PASS", "FAIL" */
 /* Compares a packaged document with a recomputed one: verdict, and name/passed/actual/limit of each check.
  * Equal → 0 and *out_differs NULL; otherwise *out_differs is {field, packaged, recomputed} (caller frees). */
 int acceptance_compare(const cJSON *packaged, const cJSON *recomputed, cJSON **out_differs, struct err *e) MUST_CHECK;
+#define AUTO_ACCEPTANCE __attribute__((cleanup(acceptance_fini)))
