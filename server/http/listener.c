@@ -52,6 +52,8 @@ struct listener {
     pthread_mutex_t conns_lock;
     struct conn *conns;
     bool quiet; /* the listening socket is closed */
+    pthread_rwlock_t gate_lock;
+    bool gate_closed; /* under gate_lock */
 };
 
 static void set_deadline(struct conn *c, uint64_t seconds, uint64_t bytes)
@@ -346,21 +348,24 @@ static void handle_offloaded(void *cls)
     request_resume(q);
 }
 
-static void offload(struct request *q)
+static enum route_result offload(struct request *q)
 {
     struct err e = ERR_INIT;
 
-    request_suspend(q);
-    if (workers_submit(q->listener->options.workers, handle_offloaded, q, &e) == 0)
-        return;
-    reply_err(q, &e);
-    request_resume(q);
+    if (!request_suspend(q))
+        return ROUTE_DONE;
+    if (workers_submit(q->listener->options.workers, handle_offloaded, q, &e) < 0) {
+        reply_err(q, &e);
+        request_resume(q);
+    }
+    request_handed_over(q);
+    return ROUTE_WAIT;
 }
 
 static enum MHD_Result finish(struct request *q)
 {
     const struct listener_options *o = &q->listener->options;
-    bool waits = false;
+    enum route_result result = ROUTE_DONE;
 
     if (q->phase == REQUEST_SWALLOW)
         return queue(q);
@@ -371,13 +376,8 @@ static enum MHD_Result finish(struct request *q)
         return queue(q);
     }
     q->cache_generation = o->cache ? cache_generation(o->cache) : 0;
-    if (q->route->offload && o->workers) {
-        offload(q);
-        waits = true;
-    } else {
-        waits = q->route->handle(q) == ROUTE_WAIT;
-    }
-    if (waits) {
+    result = q->route->offload && o->workers ? offload(q) : q->route->handle(q);
+    if (result == ROUTE_WAIT) {
         struct conn *c = conn_of(q);
 
         if (c)
@@ -458,9 +458,11 @@ int listener_start(const struct listener_options *options, struct listener **out
     l->options.header_s = options->header_s ? options->header_s : HEADER_DEFAULT_S;
     l->options.body_s = options->body_s ? options->body_s : BODY_DEFAULT_S;
     (void) pthread_mutex_init(&l->conns_lock, NULL); /* cannot fail with default attributes on Linux */
+    (void) pthread_rwlock_init(&l->gate_lock, NULL);
     l->daemon = start_daemon(l);
     if (!l->daemon) {
         (void) pthread_mutex_destroy(&l->conns_lock);
+        (void) pthread_rwlock_destroy(&l->gate_lock);
         free(l);
         return err_set(e, ERR_SYS, "listener.start", "cannot start the HTTP threads");
     }
@@ -490,12 +492,36 @@ void listener_quiesce(struct listener *l)
     l->quiet = true;
 }
 
+void listener_close_gate(struct listener *l)
+{
+    (void) pthread_rwlock_wrlock(&l->gate_lock);
+    l->gate_closed = true;
+    (void) pthread_rwlock_unlock(&l->gate_lock);
+}
+
+bool listener_enter(struct listener *l)
+{
+    bool open = false;
+
+    (void) pthread_rwlock_rdlock(&l->gate_lock);
+    open = !l->gate_closed;
+    if (!open)
+        (void) pthread_rwlock_unlock(&l->gate_lock);
+    return open;
+}
+
+void listener_leave(struct listener *l)
+{
+    (void) pthread_rwlock_unlock(&l->gate_lock);
+}
+
 void listener_stop(struct listener *l)
 {
     if (!l)
         return;
     MHD_stop_daemon(l->daemon);
     (void) pthread_mutex_destroy(&l->conns_lock);
+    (void) pthread_rwlock_destroy(&l->gate_lock);
     free(l);
 }
 

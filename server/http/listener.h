@@ -62,6 +62,11 @@ struct listener_counters *listener_counters(struct listener *l);
 void listener_tick(struct listener *l);
 /* Accepts nothing new. Closes the listening socket. */
 void listener_quiesce(struct listener *l);
+/* Nothing is suspended any more from here on: then whoever resumes can be drained and stopped. */
+void listener_close_gate(struct listener *l);
+/* For request.c: false once the gate is closed; true is followed by listener_leave, soon. */
+bool listener_enter(struct listener *l) MUST_CHECK;
+void listener_leave(struct listener *l);
 /* Every suspended request must have been resumed before. Open connections are cut. Accepts NULL. */
 void listener_stop(struct listener *l);
 

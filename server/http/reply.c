@@ -63,7 +63,7 @@ static bool add_security(struct MHD_Response *r, enum reply_policy policy)
 
     return add(r, "Content-Security-Policy", csp) && add(r, "X-Content-Type-Options", "nosniff") &&
            add(r, "Referrer-Policy", "same-origin") && add(r, "Cross-Origin-Opener-Policy", "same-origin") &&
-           add(r, "Cross-Origin-Resource-Policy", "same-origin");
+           add(r, "Cross-Origin-Resource-Policy", policy == REPLY_SHARED ? "cross-origin" : "same-origin");
 }
 
 static bool add_fields(struct MHD_Response *r, const struct content *c)
@@ -263,6 +263,12 @@ const char *reply_status_title(unsigned status)
     return "Error";
 }
 
+static bool is_problem_member(const char *name)
+{
+    return strcmp(name, "type") == 0 || strcmp(name, "status") == 0 || strcmp(name, "title") == 0 ||
+           strcmp(name, "detail") == 0 || strcmp(name, "instance") == 0;
+}
+
 static cJSON *problem_document(const struct request *q, unsigned status, const char *slug, const char *detail,
                                const cJSON *extra)
 {
@@ -283,7 +289,8 @@ static cJSON *problem_document(const struct request *q, unsigned status, const c
     }
     cJSON_ArrayForEach(member, extra)
     {
-        json_add_copy(&d, NULL, member->string, member);
+        if (!is_problem_member(member->string))
+            json_add_copy(&d, NULL, member->string, member);
     }
     return json_doc_take(&d, NULL);
 }

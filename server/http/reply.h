@@ -30,6 +30,7 @@ enum reply_policy {
     REPLY_DATA,     /* machine answers: nothing may run */
     REPLY_PAGE,     /* our own pages and assets */
     REPLY_EVIDENCE, /* bytes somebody uploaded: sandboxed, never rendered */
+    REPLY_SHARED,   /* as data, but other sites may embed it (badges) */
 };
 
 enum reply_caching {
@@ -89,7 +90,8 @@ const char *content_etag(const struct content *c);      /* quoted, or "" */
 /* Sets the answer; takes the reference. c NULL: a plain 500. */
 void reply_content(struct request *q, unsigned status, struct content *c);
 void reply_json(struct request *q, unsigned status, cJSON *document); /* takes the tree; NULL: 500 */
-/* RFC 9457 problem: type <base>/help/problems/<slug>. `extra` (taken, may be NULL): an object whose members are added.
+/* RFC 9457 problem: type <base>/help/problems/<slug>. `extra` (taken, may be NULL): an object whose members are added,
+ * except those that every problem has.
  * Page routes get the error page instead, in the twin's form. */
 void reply_problem(struct request *q, unsigned status, const char *slug, const char *detail, cJSON *extra);
 /* Maps an err's kind: LIMIT 413, INPUT 400, NOTFOUND 404, CONFLICT 409, TRUST 422, NOSPACE 507, BUSY 503, else 500

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/limits.h"
+#include "server/http/listener.h"
 #include "server/http/reply.h"
 
 struct request *request_new(void)
@@ -119,10 +120,20 @@ enum http_method request_method_parse(const char *text)
     return HTTP_UNKNOWN;
 }
 
-void request_suspend(struct request *q)
+bool request_suspend(struct request *q)
 {
+    if (!listener_enter(q->listener)) {
+        reply_problem(q, 503, "busy", "the server is stopping; try again", NULL);
+        return false;
+    }
     q->phase = REQUEST_SUSPENDED;
     MHD_suspend_connection(q->connection);
+    return true;
+}
+
+void request_handed_over(struct request *q)
+{
+    listener_leave(q->listener);
 }
 
 void request_resume(struct request *q)

@@ -115,7 +115,9 @@ void request_free(struct request *q);
 /* Takes the header list from libmicrohttpd. */
 void request_read_headers(struct request *q);
 
-/* Stops reading and writing on the connection until request_resume: call it before the job that will resume is
- * handed over. request_resume may be called from any thread, once. */
-void request_suspend(struct request *q);
+/* Stops reading and writing on the connection until request_resume (any thread, once). Order: suspend, hand the job over
+ * (or resume at once when that fails), request_handed_over. False: the server is stopping and 503 is answered; then
+ * neither of the others may be called. */
+bool request_suspend(struct request *q) MUST_CHECK;
+void request_handed_over(struct request *q);
 void request_resume(struct request *q);

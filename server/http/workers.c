@@ -79,18 +79,24 @@ int workers_submit(struct workers *w, void (*work)(void *cls), void *cls, struct
     return taken ? 0 : err_set(e, ERR_BUSY, "workers.busy", "the server is busy; try again");
 }
 
-void workers_stop(struct workers *w)
+void workers_drain(struct workers *w)
 {
     unsigned i = 0;
 
-    if (!w)
-        return;
     (void) pthread_mutex_lock(&w->jobs_lock);
     w->stopping = true;
     (void) pthread_cond_broadcast(&w->jobs_changed);
     (void) pthread_mutex_unlock(&w->jobs_lock);
     for (i = 0; i < w->n_threads; i++)
         (void) pthread_join(w->threads[i], NULL);
+    w->n_threads = 0;
+}
+
+void workers_stop(struct workers *w)
+{
+    if (!w)
+        return;
+    workers_drain(w);
     (void) pthread_cond_destroy(&w->jobs_changed);
     (void) pthread_mutex_destroy(&w->jobs_lock);
     free(w);

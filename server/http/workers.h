@@ -15,5 +15,7 @@ struct workers;
 int workers_start(unsigned threads, struct workers **out, struct err *e) MUST_CHECK;
 /* ERR_BUSY when LIMIT_QUEUE jobs wait or it is stopping. */
 int workers_submit(struct workers *w, void (*work)(void *cls), void *cls, struct err *e) MUST_CHECK;
-/* Finishes what waits, then ends the threads. Accepts NULL. */
+/* Finishes what waits, then ends the threads; further jobs are ERR_BUSY. */
+void workers_drain(struct workers *w);
+/* Drains, then frees. Accepts NULL. */
 void workers_stop(struct workers *w);

@@ -118,8 +118,9 @@ static enum route_result slow(struct request *q)
 {
     pthread_t t;
 
-    request_suspend(q);
+    assert_true(request_suspend(q));
     assert_int_equal(pthread_create(&t, NULL, work, q), 0);
+    request_handed_over(q);
     (void) pthread_detach(t);
     return ROUTE_WAIT;
 }
@@ -211,6 +212,7 @@ static int teardown(void **state)
 
     atomic_store(&f->stop, true);
     (void) pthread_join(f->ticker, NULL);
+    listener_close_gate(f->listener);
     workers_stop(f->workers);
     listener_stop(f->listener);
     cache_free(f->cache);

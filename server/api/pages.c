@@ -1,0 +1,335 @@
+/* Pages and the API documents that are the same thing: one document, shown in the form that is asked for. */
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/audit.h"
+#include "base/clock.h"
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "server/api/access.h"
+#include "server/api/api.h"
+#include "server/api/page.h"
+#include "server/http/assets.h"
+#include "server/pages/pages.h"
+#include "server/store/blobs.h"
+#include "server/store/documents.h"
+
+struct watch {
+    struct digest digest;
+    struct blob_stamp stamp;
+};
+
+bool api_probe(void *cls, const void *watch, size_t len)
+{
+    struct api *a = cls;
+    struct watch w;
+    size_t at = 0;
+
+    for (at = 0; at + sizeof w <= len; at += sizeof w) {
+        memcpy(&w, (const char *) watch + at, sizeof w);
+        if (!blobs_untouched(store_blobs(a->store), &w.digest, &w.stamp))
+            return false;
+    }
+    return true;
+}
+
+void api_watch(struct request *q, const struct digest *archive)
+{
+    struct watch w;
+    uint64_t size = 0;
+    AUTO_FD int fd = -1;
+
+    memset(&w, 0, sizeof w);
+    w.digest = *archive;
+    if (q->watch_len + sizeof w > sizeof q->watch ||
+        blobs_open(store_blobs(api_of(q)->store), archive, &fd, &size, &w.stamp, NULL) < 0) {
+        q->never_cache = true;
+        return;
+    }
+    memcpy(q->watch + q->watch_len, &w, sizeof w);
+    q->watch_len += sizeof w;
+}
+
+static const char *suffix_of(enum request_twin twin)
+{
+    switch (twin) {
+    case TWIN_TEXT:
+        return "txt";
+    case TWIN_MARKDOWN:
+        return "md";
+    case TWIN_HTML:
+    case TWIN_JSON:
+        break;
+    }
+    return "html";
+}
+
+struct content *page_content(struct request *q, const char *name, const cJSON *document, struct err *e)
+{
+    const struct api *a = api_of(q);
+    const struct page_context ctx = {
+        .base_url = a->base_url,
+        .path = q->raw_path,
+        .now_us = clock_realtime_us(),
+        .version = CLEANRUN_VERSION,
+        .style = assets_address(a->assets, "style.css"),
+    };
+    AUTO_BUF struct buf b = { .data = NULL };
+    struct content *c = NULL;
+    char file[48];
+    char *bytes = NULL;
+    size_t len = 0;
+
+    (void) snprintf(file, sizeof file, "%s.%s", name, suffix_of(q->twin));
+    buf_init(&b, LIMIT_PAGE);
+    if (page_render(a->pages, file, document, &ctx, &b, e) < 0 || buf_check(&b, e) < 0)
+        return NULL;
+    bytes = buf_take(&b, &len);
+    if (!bytes) {
+        (void) err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+        return NULL;
+    }
+    c = content_bytes(page_content_type(file), bytes, len);
+    if (!c)
+        (void) err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+    else
+        content_set_policy(c, REPLY_PAGE);
+    return c;
+}
+
+/* The comparison as the forge comment shows it. */
+static struct content *markdown_content(const cJSON *document, struct err *e)
+{
+    char *bytes = NULL;
+    size_t len = 0;
+    const cJSON *audit = json_get(document, "audit");
+    struct content *c = NULL;
+
+    if (!cJSON_IsObject(audit)) {
+        (void) err_set(e, ERR_NOTFOUND, "page.markdown", "there is no comparison");
+        return NULL;
+    }
+    if (audit_markdown(audit, &bytes, &len, e) < 0)
+        return NULL;
+    c = content_bytes(TYPE_MARKDOWN, bytes, len);
+    if (!c)
+        (void) err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+    return c;
+}
+
+void page_reply(struct request *q, const char *name, cJSON *document, enum reply_caching caching, bool is_private)
+{
+    AUTO_JSON cJSON *held = document;
+    struct content *c = NULL;
+    struct err e = ERR_INIT;
+
+    if (q->twin == TWIN_JSON || q->route->kind == ROUTE_API) {
+        c = content_json(TYPE_JSON, STEAL(held));
+        if (!c)
+            (void) err_set(&e, ERR_INTERNAL, "page.json", "the document cannot be written");
+    } else if (q->twin == TWIN_MARKDOWN) {
+        c = markdown_content(held, &e);
+    } else {
+        c = page_content(q, name, held, &e);
+    }
+    if (!c) {
+        reply_err(q, &e);
+        return;
+    }
+    content_set_caching(c, caching, is_private);
+    content_hash(c);
+    reply_content(q, 200, c);
+}
+
+/* Answers with a document that a store function made, or with its error. */
+static enum route_result answer(struct request *q, int rc, const struct err *e, const char *name, cJSON *document,
+                                enum reply_caching caching, bool is_private)
+{
+    if (rc == 0)
+        page_reply(q, name, document, caching, is_private);
+    else if (e->kind == ERR_NOTFOUND || e->kind == ERR_USAGE)
+        reply_problem(q, 404, "not-found", e->text, NULL);
+    else
+        reply_err(q, e);
+    return ROUTE_DONE;
+}
+
+enum route_result page_home(struct request *q)
+{
+    struct store_viewer viewer = { .all = false };
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = 0;
+
+    if (q->path.n > 0 && q->twin == TWIN_HTML) {
+        reply_redirect(q, 308, "/");
+        return ROUTE_DONE;
+    }
+    if (!access_viewer(q, &viewer))
+        return ROUTE_DONE;
+    rc = doc_home(api_of(q)->store, &viewer, &document, &e);
+    return answer(q, rc, &e, "home", document, REPLY_LIVE, viewer.all || viewer.project_id != 0);
+}
+
+enum route_result page_project(struct request *q)
+{
+    struct store_project project = { .id = 0 };
+    const char *name = NULL;
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = 0;
+
+    if (!access_read_project(q, &name, &project))
+        return ROUTE_DONE;
+    rc = doc_project(api_of(q)->store, name, &document, &e);
+    return answer(q, rc, &e, "project", document, REPLY_LIVE, project.is_private);
+}
+
+/* The gate of the route; 404 when it is no gate name. */
+static const char *gate_of(struct request *q)
+{
+    const char *gate = request_param(q, "gate");
+
+    if (text_is_slug(gate))
+        return gate;
+    reply_not_found(q);
+    return NULL;
+}
+
+enum route_result page_gate(struct request *q)
+{
+    struct store_project project = { .id = 0 };
+    const char *name = NULL;
+    const char *gate = NULL;
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = 0;
+
+    if (!access_read_project(q, &name, &project) || !(gate = gate_of(q)))
+        return ROUTE_DONE;
+    rc = doc_gate(api_of(q)->store, name, gate, &document, &e);
+    return answer(q, rc, &e, "gate", document, REPLY_LIVE, project.is_private);
+}
+
+enum route_result page_baselines(struct request *q)
+{
+    struct store_project project = { .id = 0 };
+    const char *name = NULL;
+    const char *gate = NULL;
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = 0;
+
+    if (!access_read_project(q, &name, &project) || !(gate = gate_of(q)))
+        return ROUTE_DONE;
+    rc = doc_baselines(api_of(q)->store, name, gate, &document, &e);
+    return answer(q, rc, &e, "baselines", document, REPLY_LIVE, project.is_private);
+}
+
+enum route_result page_baseline(struct request *q)
+{
+    AUTO_STORE_BASELINE struct store_baseline b = { .id = NULL };
+    const char *id = request_param(q, "id");
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = store_baseline_get(api_of(q)->store, id, &b, &e);
+
+    if (rc == 0) {
+        if (!access_see(q, b.is_private, b.project_id))
+            return ROUTE_DONE;
+        rc = doc_baseline(api_of(q)->store, id, &document, &e);
+    }
+    return answer(q, rc, &e, "baseline", document, REPLY_LIVE, b.is_private);
+}
+
+enum route_result page_commit(struct request *q)
+{
+    struct store_project project = { .id = 0 };
+    const char *name = NULL;
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = 0;
+
+    if (!access_read_project(q, &name, &project))
+        return ROUTE_DONE;
+    rc = doc_check(api_of(q)->store, name, request_param(q, "sha"), &document, &e);
+    return answer(q, rc, &e, "commit", document, REPLY_LIVE, project.is_private);
+}
+
+enum route_result page_run(struct request *q)
+{
+    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = 0;
+
+    if (!access_run(q, &run))
+        return ROUTE_DONE;
+    api_watch(q, &run.archive);
+    rc = doc_run(api_of(q)->store, run.run, &document, &e);
+    return answer(q, rc, &e, "run", document, REPLY_LIVE, run.is_private);
+}
+
+/* The other side must be visible too. *out_is_run: it is a run, whose archive is watched. */
+static bool see_other(struct request *q, const char *other)
+{
+    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_BASELINE struct store_baseline b = { .id = NULL };
+    struct err e = ERR_INIT;
+
+    if (text_is_run_id(other)) {
+        if (store_run_get(api_of(q)->store, other, &run, &e) == 0) {
+            api_watch(q, &run.archive);
+            return access_see(q, run.is_private, run.project_id);
+        }
+    } else if (store_baseline_get(api_of(q)->store, other, &b, &e) == 0) {
+        return access_see(q, b.is_private, b.project_id);
+    }
+    if (e.kind == ERR_NOTFOUND || e.kind == ERR_NONE)
+        reply_not_found(q);
+    else
+        reply_err(q, &e);
+    return false;
+}
+
+enum route_result page_compare(struct request *q)
+{
+    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    const char *other = request_param(q, "other");
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = 0;
+
+    if (!access_run(q, &run) || !see_other(q, other))
+        return ROUTE_DONE;
+    api_watch(q, &run.archive);
+    rc = doc_compare(api_of(q)->store, run.run, other, &document, &e);
+    return answer(q, rc, &e, "compare", document, REPLY_LIVE, run.is_private);
+}
+
+enum route_result page_asset(struct request *q)
+{
+    struct content *c = assets_get(api_of(q)->assets, request_param(q, "name"));
+
+    if (c)
+        reply_content(q, 200, c);
+    else
+        reply_not_found(q);
+    return ROUTE_DONE;
+}
+
+struct content *api_error_page(struct request *q, const cJSON *problem)
+{
+    struct content *c = NULL;
+
+    if (q->twin == TWIN_JSON)
+        return NULL; /* the problem itself */
+    if (q->twin == TWIN_MARKDOWN)
+        q->twin = TWIN_TEXT;
+    c = page_content(q, "error", problem, NULL);
+    if (c)
+        content_set_caching(c, REPLY_NO_STORE, false);
+    return c;
+}

@@ -1,0 +1,59 @@
+/* What is stored about a run as bytes and goes out as it is: verdict, statements. */
+#include <string.h>
+
+#include "base/json_in.h"
+#include "server/api/access.h"
+#include "server/api/api.h"
+
+/* A stored document of the run; absent is 404 with `absent` as its detail. */
+static void reply_document(struct request *q, const struct store_run *run, enum store_document kind, const char *type,
+                           enum reply_caching caching, const char *absent)
+{
+    AUTO_FREE char *bytes = NULL;
+    struct content *c = NULL;
+    size_t len = 0;
+    struct err e = ERR_INIT;
+
+    if (store_run_document(api_of(q)->store, run->run, kind, &bytes, &len, &e) < 0) {
+        if (e.kind == ERR_NOTFOUND)
+            reply_problem(q, 404, "not-found", absent, NULL);
+        else
+            reply_err(q, &e);
+        return;
+    }
+    c = content_bytes(type, STEAL(bytes), len);
+    if (c) {
+        content_set_caching(c, caching, run->is_private);
+        content_hash(c);
+    }
+    reply_content(q, 200, c);
+}
+
+enum route_result run_verdict(struct request *q)
+{
+    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+
+    if (access_run(q, &run))
+        reply_document(q, &run, STORE_VERDICT, TYPE_JSON, REPLY_LIVE,
+                       "a diagnostic or build-only run has no verdict");
+    return ROUTE_DONE;
+}
+
+enum route_result run_attestation(struct request *q)
+{
+    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+
+    if (access_run(q, &run))
+        reply_document(q, &run, STORE_ENVELOPE, TYPE_DSSE, REPLY_IMMUTABLE, "this run has no statement");
+    return ROUTE_DONE;
+}
+
+enum route_result run_verdict_attestation(struct request *q)
+{
+    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+
+    if (access_run(q, &run))
+        reply_document(q, &run, STORE_VERDICT_ENVELOPE, TYPE_DSSE, REPLY_IMMUTABLE,
+                       "a diagnostic or build-only run has no verdict");
+    return ROUTE_DONE;
+}

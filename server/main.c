@@ -1,0 +1,149 @@
+/* cleanrun-server: serves one data directory, or administers it. */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "audit/verdict.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/admin.h"
+#include "server/api/api.h"
+#include "server/config.h"
+#include "server/healthcheck.h"
+#include "server/notify.h"
+#include "server/service.h"
+
+#define TICK_MS 100
+#define DESCRIPTORS 4096
+#define HEAPS 4 /* malloc arenas: bounds memory that one thread freed and another cannot use */
+
+static void print_help(FILE *out)
+{
+    (void) fprintf(out,
+                   "Usage: cleanrun-server COMMAND [OPTION...]\n\n"
+                   "  serve --data DIR --listen ADDR:PORT [--base-url URL] [--templates DIR]\n"
+                   "        [--threads N] [--port-file FILE] [--idle-timeout S] [--header-timeout S]\n"
+                   "        [--drain-timeout S]   answers HTTP until SIGTERM\n"
+                   "  healthcheck [--listen ADDR:PORT]   exit 0 when the server is ready\n"
+                   "  version\n"
+                   "%s"
+                   "\nOptions of serve may also come from the environment: CLEANRUN_SERVER_DATA,\n"
+                   "CLEANRUN_SERVER_LISTEN, CLEANRUN_SERVER_BASE_URL and so on; a flag wins.\n",
+                   admin_help());
+}
+
+static int usage(const struct err *e)
+{
+    (void) fprintf(stderr, "cleanrun-server: %s\n", e->text);
+    return EXIT_USAGE;
+}
+
+/* Uploads hold two descriptors each. */
+static void raise_descriptors(void)
+{
+    struct rlimit r = { .rlim_cur = 0 };
+
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= DESCRIPTORS)
+        return;
+    r.rlim_cur = r.rlim_max < DESCRIPTORS ? r.rlim_max : DESCRIPTORS;
+    if (setrlimit(RLIMIT_NOFILE, &r) < 0)
+        log_event(LOG_WARN, "serve.descriptors", "text=\"%s\"", strerrordesc_np(errno));
+}
+
+/* Until a signal ends it; returns its number. */
+static int run(struct service *s, const sigset_t *signals, char *const environment[])
+{
+    const struct timespec tick = { .tv_nsec = TICK_MS * 1000000L };
+    uint64_t watchdog_ns = notify_watchdog_ns(environment);
+    uint64_t fed_ns = clock_monotonic_ns();
+
+    for (;;) {
+        int signal_number = sigtimedwait(signals, NULL, &tick);
+
+        if (signal_number == SIGTERM || signal_number == SIGINT)
+            return signal_number;
+        service_tick(s);
+        if (watchdog_ns > 0 && clock_monotonic_ns() - fed_ns >= watchdog_ns) {
+            notify_send(environment, "WATCHDOG=1");
+            fed_ns = clock_monotonic_ns();
+        }
+    }
+}
+
+static int serve(int argc, char *const argv[], char *const environment[])
+{
+    struct config config = { .data = NULL };
+    struct service *s = NULL;
+    sigset_t signals;
+    int listen_fd = -1;
+    int by = 0;
+    struct err e = ERR_INIT;
+
+    if (config_parse(argc, argv, environment, &config, &e) < 0 || notify_listen_fd(environment, &listen_fd, &e) < 0)
+        return usage(&e);
+    /* Blocked before the first thread, so that every thread inherits it and only sigtimedwait sees them. */
+    (void) sigemptyset(&signals);
+    (void) sigaddset(&signals, SIGTERM);
+    (void) sigaddset(&signals, SIGINT);
+    (void) sigaddset(&signals, SIGHUP);
+    (void) sigaddset(&signals, SIGPIPE);
+    (void) pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    (void) mallopt(M_ARENA_MAX, HEAPS);
+    raise_descriptors();
+    if (service_start(&config, listen_fd, &s, &e) < 0) {
+        log_event(LOG_ERROR, "serve.failed", "code=%s text=\"%s\"", e.code, e.text);
+        return EXIT_USAGE;
+    }
+    log_event(LOG_INFO, "serve.ready", "url=%s data=%s threads=%u version=" CLEANRUN_VERSION, service_base_url(s),
+              config.data, config.threads);
+    notify_send(environment, "READY=1");
+    by = run(s, &signals, environment);
+    notify_send(environment, "STOPPING=1");
+    log_event(LOG_INFO, "serve.stopping", "signal=%s", by == SIGINT ? "INT" : "TERM");
+    service_stop(s);
+    log_event(LOG_INFO, "serve.stopped", "by=%s", by == SIGINT ? "INT" : "TERM");
+    return EXIT_OK;
+}
+
+static int check_health(int argc, char *const argv[], char *const environment[])
+{
+    struct config config = { .data = NULL };
+    struct err e = ERR_INIT;
+
+    if (config_parse(argc, argv, environment, &config, &e) < 0)
+        return usage(&e);
+    if (healthcheck(config.listen, &e) < 0) {
+        (void) fprintf(stderr, "cleanrun-server: %s\n", e.text);
+        return 1;
+    }
+    return EXIT_OK;
+}
+
+int main(int argc, char *argv[])
+{
+    const char *command = argc > 1 ? argv[1] : "";
+
+    if (strcmp(command, "serve") == 0)
+        return serve(argc - 2, argv + 2, environ);
+    if (strcmp(command, "healthcheck") == 0)
+        return check_health(argc - 2, argv + 2, environ);
+    if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0) {
+        (void) printf("cleanrun-server %s\n", CLEANRUN_VERSION);
+        return EXIT_OK;
+    }
+    if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0) {
+        print_help(stdout);
+        return EXIT_OK;
+    }
+    if (admin_knows(command))
+        return admin_main(argc - 1, argv + 1, environ);
+    if (argc > 1)
+        (void) fprintf(stderr, "cleanrun-server: unknown command '%s'\n", command);
+    print_help(stderr);
+    return EXIT_USAGE;
+}
