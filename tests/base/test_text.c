@@ -16,15 +16,13 @@ static void utf8_follows_rfc_3629(void **state)
                                        "\xef\xbf\xbf",
                                        "\xf0\x90\x80\x80",
                                        "\xf4\x8f\xbf\xbf",
-                                       "a\xe2\x82\xac"
-                                       "b"};
+                                       "a\xe2\x82\xacz"};
     static const char *const bad[] = {"\x80",
                                       "\xbf",
                                       "\xc0\x80",
                                       "\xc1\xbf",
                                       "\xc2",
-                                      "\xc2"
-                                      "a",
+                                      "\xc2z",
                                       "\xe0\x80\x80",
                                       "\xe0\x9f\xbf",
                                       "\xe2\x82",

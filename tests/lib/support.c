@@ -14,12 +14,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* fail_msg never comes back, which neither compiler nor analyser knows. */
+#define GIVE_UP(...)                                                                               \
+    do {                                                                                           \
+        fail_msg(__VA_ARGS__);                                                                     \
+        abort();                                                                                   \
+    } while (0)
+
 static const char *root_of(const char *name)
 {
     const char *value = getenv(name);
 
     if (!value || value[0] != '/') {
-        fail_msg("%s is not set to an absolute path: run tests with meson test", name);
+        GIVE_UP("%s is not set to an absolute path: run tests with meson test", name);
         return "/";
     }
     return value;
@@ -40,7 +47,7 @@ char *test_join(const char *dir, const char *name)
     char *path = NULL;
 
     if (asprintf(&path, "%s/%s", dir, name) < 0)
-        fail_msg("no memory");
+        GIVE_UP("no memory");
     return path;
 }
 
@@ -102,11 +109,11 @@ char *test_read_path(const char *path, size_t *out_len)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        fail_msg("cannot open %s: %s", path, strerrordesc_np(errno));
+        GIVE_UP("cannot open %s: %s", path, strerrordesc_np(errno));
     bytes = read_all(fd, &len);
     (void) close(fd);
     if (!bytes)
-        fail_msg("cannot read %s", path);
+        GIVE_UP("cannot read %s", path);
     if (out_len)
         *out_len = len;
     return bytes;
@@ -133,7 +140,7 @@ char *test_dir_new(void)
     char *path = test_join(tmp && tmp[0] ? tmp : "/tmp", "cleanrun-test-XXXXXX");
 
     if (!mkdtemp(path))
-        fail_msg("cannot make %s: %s", path, strerrordesc_np(errno));
+        GIVE_UP("cannot make %s: %s", path, strerrordesc_np(errno));
     return path;
 }
 
@@ -162,7 +169,7 @@ static void make_parents(char *path)
     while ((slash = strchr(slash + 1, '/')) != NULL) {
         *slash = '\0';
         if (mkdir(path, 0755) < 0 && errno != EEXIST)
-            fail_msg("cannot make %s: %s", path, strerrordesc_np(errno));
+            GIVE_UP("cannot make %s: %s", path, strerrordesc_np(errno));
         *slash = '/';
     }
 }
@@ -175,7 +182,7 @@ void test_write(const char *dir, const char *name, const void *bytes, size_t len
     make_parents(path);
     f = fopen(path, "wbe");
     if (!f || (len > 0 && fwrite(bytes, 1, len, f) != len) || fclose(f) != 0)
-        fail_msg("cannot write %s: %s", path, strerrordesc_np(errno));
+        GIVE_UP("cannot write %s: %s", path, strerrordesc_np(errno));
     free(path);
 }
 
@@ -207,7 +214,7 @@ static char **merge_env(const char *const env[])
         n_own++;
     merged = calloc(n_extra + n_own + 1, sizeof(*merged));
     if (!merged)
-        fail_msg("no memory");
+        GIVE_UP("no memory");
     for (size_t i = 0; i < n_extra; i++)
         merged[n++] = strdup(env[i]);
     for (size_t i = 0; i < n_own; i++) {
@@ -235,12 +242,12 @@ static int temporary(const char *content)
             (void) unlink(name);
     }
     if (fd < 0)
-        fail_msg("no temporary file: %s", strerrordesc_np(errno));
+        GIVE_UP("no temporary file: %s", strerrordesc_np(errno));
     if (content) {
         size_t len = strlen(content);
 
         if (write(fd, content, len) != (ssize_t) len || lseek(fd, 0, SEEK_SET) != 0)
-            fail_msg("cannot write a temporary file");
+            GIVE_UP("cannot write a temporary file");
     }
     return fd;
 }
@@ -250,10 +257,10 @@ static char *collect(int fd, size_t *out_len)
     char *bytes = NULL;
 
     if (lseek(fd, 0, SEEK_SET) != 0)
-        fail_msg("cannot rewind a temporary file");
+        GIVE_UP("cannot rewind a temporary file");
     bytes = read_all(fd, out_len);
     if (!bytes)
-        fail_msg("cannot read a temporary file");
+        GIVE_UP("cannot read a temporary file");
     (void) close(fd);
     return bytes;
 }
@@ -268,9 +275,11 @@ static pid_t spawn(const char *const argv[], char **merged, const char *cwd, con
 
     while (argv[n])
         n++;
+    if (n == 0)
+        GIVE_UP("no program to run");
     copy = calloc(n + 1, sizeof(*copy));
     if (!copy || posix_spawn_file_actions_init(&actions) != 0) {
-        fail_msg("no memory");
+        GIVE_UP("no memory");
         return 0;
     }
     for (size_t i = 0; i < n; i++)
@@ -280,11 +289,11 @@ static pid_t spawn(const char *const argv[], char **merged, const char *cwd, con
     if (cwd)
         trouble |= posix_spawn_file_actions_addchdir_np(&actions, cwd);
     if (trouble != 0)
-        fail_msg("cannot prepare %s", argv[0]);
-    trouble = posix_spawnp(&pid, copy[0], &actions, NULL, copy, merged);
+        GIVE_UP("cannot prepare %s", argv[0]);
+    trouble = posix_spawnp(&pid, argv[0], &actions, NULL, copy, merged);
     (void) posix_spawn_file_actions_destroy(&actions);
     if (trouble != 0)
-        fail_msg("cannot start %s: %s", argv[0], strerrordesc_np(trouble));
+        GIVE_UP("cannot start %s: %s", argv[0], strerrordesc_np(trouble));
     test_names_free(copy);
     return pid;
 }
@@ -299,7 +308,7 @@ void test_run(const char *const argv[], const char *const env[], const char *cwd
 
     while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR)
-            fail_msg("cannot wait for %s", argv[0]);
+            GIVE_UP("cannot wait for %s", argv[0]);
     }
     test_names_free(merged);
     (void) close(fds[0]);
@@ -331,7 +340,7 @@ size_t test_list(const char *dir, const char *suffix, char ***out_names)
     DIR *d = opendir(dir);
 
     if (!d || !names) {
-        fail_msg("cannot list %s", dir);
+        GIVE_UP("cannot list %s", dir);
         return 0;
     }
     while ((entry = readdir(d)) != NULL) {
@@ -344,7 +353,7 @@ size_t test_list(const char *dir, const char *suffix, char ***out_names)
             char **more = realloc(names, 2 * cap * sizeof(*names));
 
             if (!more) {
-                fail_msg("no memory");
+                GIVE_UP("no memory");
                 break;
             }
             names = more;
