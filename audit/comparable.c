@@ -200,12 +200,29 @@ static const char *experiment_of(const struct audit_side *side, char hex[DIGEST_
     return text_at(side->manifest, "/definition/experiment_sha256");
 }
 
-/* Lists the keys in which two definitions differ. Returns how many were listed, or -1. */
+static void say_key(const cJSON *row, const char *what_differs, struct findings *f)
+{
+    const cJSON *field = json_get(row, "field");
+    struct finding what = { .code = "NC-DEFINITION",
+                            .field = cJSON_IsString(field) ? field->valuestring : NULL,
+                            .baseline = json_get(row, "baseline"),
+                            .current = json_get(row, "current") };
+    AUTO_BUF struct buf text = { 0 };
+
+    buf_init(&text, LIMIT_KIB(2));
+    value_text(&text, what.baseline, 100);
+    buf_puts(&text, " → ");
+    value_text(&text, what.current, 100);
+    findings_reason(f, &what, "%s: %s %s", what_differs, what.field ? what.field : "", text.data ? text.data : "");
+}
+
+/* Lists the keys in which two definitions differ, lists element by element. Returns how many, or -1. */
 static int list_keys(const struct definition *baseline, const struct definition *current, const char *what_differs,
                      struct findings *f, struct err *e)
 {
     AUTO_JSON cJSON *rows = NULL;
     const cJSON *row = NULL;
+    const cJSON *element = NULL;
     int n = 0;
 
     if (definition_experiment_diff(baseline, current, &rows, e) < 0)
@@ -213,18 +230,17 @@ static int list_keys(const struct definition *baseline, const struct definition 
     cJSON_ArrayForEach(row, rows)
     {
         const cJSON *field = json_get(row, "field");
-        struct finding what = { .code = "NC-DEFINITION",
-                                .field = cJSON_IsString(field) ? field->valuestring : NULL,
-                                .baseline = json_get(row, "baseline"),
-                                .current = json_get(row, "current") };
-        AUTO_BUF struct buf text = { 0 };
+        AUTO_JSON cJSON *elements = NULL;
 
-        buf_init(&text, LIMIT_KIB(2));
-        value_text(&text, what.baseline, 100);
-        buf_puts(&text, " → ");
-        value_text(&text, what.current, 100);
-        findings_reason(f, &what, "%s: %s %s", what_differs, what.field ? what.field : "", text.data ? text.data : "");
-        n++;
+        if (!cJSON_IsString(field))
+            continue;
+        if (value_differences(field->valuestring, json_get(row, "baseline"), json_get(row, "current"), &elements, e) < 0)
+            return -1;
+        cJSON_ArrayForEach(element, elements)
+        {
+            say_key(element, what_differs, f);
+            n++;
+        }
     }
     return n;
 }

@@ -1,0 +1,614 @@
+/* The rules "fail closed" 1-7 and 9 of the design, one hole after the other. */
+#include "tests/lib/support.h"
+
+#include "tests/audit/sides.h"
+
+static void ok_when_everything_is_the_same_experiment(void **state)
+{
+    struct sides s;
+
+    (void) state;
+    sides_init(&s);
+    sides_expect(&s, VERDICT_OK, NULL, NULL);
+}
+
+static void ok_lists_what_was_compared(void **state)
+{
+    struct sides s;
+    struct audit a = { 0 };
+
+    (void) state;
+    sides_init(&s);
+    sides_audit(&s, &a);
+    assert_int_equal(cJSON_GetArraySize(json_get(a.document, "comparisons")), 5);
+    assert_int_equal((int) json_get(a.document, "made_comparisons")->valuedouble, 5);
+    assert_string_equal(pointer_get(a.document, "/comparisons/2/label")->valuestring, "get p99");
+    assert_string_equal(pointer_get(a.document, "/comparisons/2/metric")->valuestring, "/latency/get/p99");
+    assert_string_equal(pointer_get(a.document, "/comparisons/4/verdict")->valuestring, "info");
+    assert_string_equal(pointer_get(a.document, "/paths/0/status")->valuestring, "compared");
+    assert_string_equal(pointer_get(a.document, "/current/commit")->valuestring, "c0ffee");
+    assert_true(cJSON_IsFalse(json_get(a.document, "same_executable")));
+    audit_fini(&a);
+    sides_fini(&s);
+}
+
+static void regression_beyond_the_tolerance_only(void **state)
+{
+    struct sides s;
+
+    (void) state;
+    sides_init(&s);
+    sides_put_text(s.current.report, "/results/rate", "900.0");
+    sides_expect(&s, VERDICT_OK, NULL, NULL);
+    sides_init(&s);
+    sides_put_text(s.current.report, "/results/rate", "899.0");
+    sides_expect(&s, VERDICT_REGRESSION, NULL, NULL);
+    sides_init(&s);
+    sides_put_text(s.current.report, "/results/cpu", "99.0"); /* informational */
+    sides_expect(&s, VERDICT_OK, NULL, NULL);
+}
+
+/* Rule 1: a closed set. */
+static void rule1_metric_missing_null_or_not_a_number(void **state)
+{
+    static const char *const invalid[] = { "\"1000\"", "true", "[1000]", "{}" };
+    struct sides s;
+
+    (void) state;
+    for (int side = 0; side < 2; side++) {
+        sides_init(&s);
+        sides_put(side ? s.current.report : s.baseline.report, "/results/rate", NULL);
+        sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-MISSING", "/results/rate");
+        sides_init(&s);
+        sides_put_text(side ? s.current.report : s.baseline.report, "/results/rate", "null");
+        sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-MISSING", "/results/rate");
+        for (size_t i = 0; i < ARRAY_LEN(invalid); i++) {
+            sides_init(&s);
+            sides_put_text(side ? s.current.report : s.baseline.report, "/results/rate", invalid[i]);
+            sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-INVALID", "/results/rate");
+        }
+    }
+    sides_init(&s); /* on both sides equally: still a refusal */
+    sides_put(s.baseline.report, "/results/rate", NULL);
+    sides_put(s.current.report, "/results/rate", NULL);
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-MISSING", "/results/rate");
+}
+
+static void rule1_pattern_expands_over_the_baseline(void **state)
+{
+    struct sides s;
+    struct audit a = { 0 };
+
+    (void) state;
+    sides_init(&s);
+    sides_put(s.current.report, "/latency/put", NULL);
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-MISSING", "/latency/put/p99");
+    sides_init(&s);
+    sides_put_text(s.baseline.report, "/latency", "{}");
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-MISSING", "/latency/*/p99");
+    sides_init(&s);
+    sides_put_text(s.current.report, "/latency/scan", "{\"p99\":5}");
+    sides_audit(&s, &a);
+    assert_int_equal(a.verdict, VERDICT_OK);
+    assert_string_equal(pointer_get(a.document, "/coverage/ungated/0/metric")->valuestring, "/latency/scan/p99");
+    assert_int_equal(cJSON_GetArraySize(json_get(a.document, "comparisons")), 5);
+    audit_fini(&a);
+    sides_fini(&s);
+}
+
+static void rule1_report_missing_on_a_side(void **state)
+{
+    struct sides s;
+
+    (void) state;
+    sides_init(&s);
+    json_free(s.current.report);
+    s.current.report = NULL;
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-PATH-MISSING", NULL);
+    sides_init(&s);
+    s.path = "other/1.json";
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-PATH-NONE", NULL);
+    sides_init(&s);
+    json_free(s.baseline.report);
+    s.baseline.report = NULL;
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-BASELINE-EMPTY", NULL);
+}
+
+static void rule1_comparison_paths_of_a_reviewed_baseline_are_required(void **state)
+{
+    cJSON *manifest = sides_json("{\"baseline_id\":\"b-20261129T141502Z\",\"comparison_paths\":[\"s/2.json\"]}");
+    struct sides s;
+
+    (void) state;
+    sides_init(&s);
+    s.baseline_manifest = manifest;
+    sides_add_report(&s.baseline, "s/2.json");
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-PATH-MISSING", NULL);
+    json_free(manifest);
+}
+
+static void rule1_zero_comparisons_is_a_refusal(void **state)
+{
+    static const char *const only_other_reports =
+        "version: 1\ngates:\n  g:\n    class: box\n    build: {command: [make], executable: {from: path, path: app}}\n"
+        "    run: {command: ['{executable}'], report: s/1.json}\n    identity: [{path: /scenario, require: required}]\n"
+        "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"
+        "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /results/rate, unit: 1/s, worse: lower, "
+        "tolerance_pct: 5, reports: ['t/*']}]}\n";
+    struct sides s;
+
+    (void) state;
+    sides_init_with(&s, only_other_reports);
+    s.bare = true;
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-NONE", NULL);
+}
+
+static void rule1_unreadable_report_is_invalid(void **state)
+{
+    static const char *const broken[] = { "{\"results\":{\"rate\":NaN}}", "[1]", "{", "{\"a\":1,\"a\":1}", "" };
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
+        sides_init(&s);
+        sides_add_file(&s.current, SIDES_REPORT, broken[i]);
+        sides_expect(&s, VERDICT_INVALID, "IN-JSON", NULL);
+    }
+    sides_init(&s); /* another file that is broken is only listed */
+    sides_add_file(&s.current, "notes.json", "[]");
+    sides_expect(&s, VERDICT_OK, NULL, NULL);
+}
+
+static void rule1_no_baseline_is_a_refusal(void **state)
+{
+    struct sides s;
+    struct audit a = { 0 };
+    struct err e = ERR_INIT;
+    struct audit_side current = { 0 };
+
+    (void) state;
+    sides_init(&s);
+    sides_add_report(&s.current, SIDES_REPORT);
+    current.tree = &s.current.tree;
+    assert_int_equal(audit_no_baseline(&s.policy, &current, &a, &e), 0);
+    assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
+    assert_true(sides_has(a.document, "NC-BASELINE-NONE", NULL));
+    assert_int_equal((int) json_get(a.document, "expected_comparisons")->valuedouble, 4);
+    assert_int_equal((int) json_get(a.document, "made_comparisons")->valuedouble, 0);
+    audit_fini(&a);
+    sides_fini(&s);
+}
+
+/* Rule 2: never against itself. */
+static void rule2_same_evidence(void **state)
+{
+    struct sides s;
+
+    (void) state;
+    sides_init(&s);
+    sides_put_text(s.current.report, "/results/serial", "1"); /* now the same bytes */
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-SAME-EVIDENCE", NULL);
+    sides_init(&s);
+    sides_put_text(s.current.manifest, "/run", "\"20261129T141502Z-9c1e07ab\"");
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-SAME-EVIDENCE", "/run");
+    sides_init(&s);
+    s.evidence_baseline = "abc";
+    s.evidence_current = "abc";
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-SAME-EVIDENCE", NULL);
+}
+
+static void rule2_same_binary_is_shown_not_refused(void **state)
+{
+    struct sides s;
+    struct audit a = { 0 };
+
+    (void) state;
+    sides_init(&s);
+    sides_put_text(s.current.manifest, "/executable/sha256", "\"aa\"");
+    sides_audit(&s, &a);
+    assert_int_equal(a.verdict, VERDICT_OK);
+    assert_true(cJSON_IsTrue(json_get(a.document, "same_executable")));
+    audit_fini(&a);
+    sides_fini(&s);
+}
+
+/* Rule 3: unknown is a refusal; the one exception is written in the definition and needs a legacy baseline. */
+static void rule3_both_may_lack_needs_a_legacy_baseline_and_absence_on_both(void **state)
+{
+    struct sides s;
+    struct audit a = { 0 };
+
+    (void) state;
+    sides_init(&s); /* not legacy: /note is unknown */
+    sides_put(s.baseline.report, "/note", NULL);
+    sides_put(s.current.report, "/note", NULL);
+    sides_audit(&s, &a);
+    assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
+    assert_true(sides_has(a.document, "NC-IDENTITY-MISSING", "/note"));
+    audit_fini(&a);
+    sides_fini(&s);
+
+    sides_init(&s);
+    s.legacy = true;
+    sides_put(s.baseline.report, "/note", NULL);
+    sides_put(s.current.report, "/note", NULL);
+    sides_audit(&s, &a);
+    assert_int_equal(a.verdict, VERDICT_OK);
+    assert_string_equal(pointer_get(a.document, "/identity/not_recorded/0/field")->valuestring, "/note");
+    audit_fini(&a);
+    sides_fini(&s);
+
+    for (int side = 0; side < 2; side++) {
+        sides_init(&s);
+        s.legacy = true;
+        sides_put(s.baseline.report, "/note", NULL);
+        sides_put(s.current.report, "/note", NULL);
+        sides_put_text(side ? s.current.report : s.baseline.report, "/note", "\"x\"");
+        sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", "/note");
+    }
+}
+
+static void rule3_malformed_identity_on_both_sides_is_not_equal(void **state)
+{
+    static const struct {
+        const char *pointer;
+        const char *json; /* NULL: removed */
+    } cases[] = {
+        { "/load/rate", NULL },     { "/load/rate", "\"100\"" },   { "/load/steps", "[]" },  { "/load/steps", "\"\"" },
+        { "/load/steps", "[null]" }, { "/scenario", "\"\"" },      { "/load/steps", "{}" },  { "/load", "[]" },
+        { "/scenario", "1" },        { "/load/steps", "[[{\"a\":null}]]" },
+    };
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        sides_init(&s);
+        sides_put_text(s.baseline.report, cases[i].pointer, cases[i].json);
+        sides_put_text(s.current.report, cases[i].pointer, cases[i].json);
+        sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-INVALID", NULL);
+    }
+}
+
+static void rule3_a_side_without_manifest_is_unknown(void **state)
+{
+    struct sides s;
+
+    (void) state;
+    for (int side = 0; side < 2; side++) {
+        cJSON **manifest = NULL;
+
+        sides_init(&s);
+        manifest = side ? &s.current.manifest : &s.baseline.manifest;
+        json_free(*manifest);
+        *manifest = NULL;
+        sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", "/machine/facts");
+    }
+}
+
+static void rule3_element_wise_difference_is_told(void **state)
+{
+    struct sides s;
+    struct audit a = { 0 };
+
+    (void) state;
+    sides_init(&s);
+    sides_put_text(s.current.report, "/load/steps", "[10,30,40]");
+    sides_audit(&s, &a);
+    assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
+    assert_true(sides_has(a.document, "NC-IDENTITY-DIFFERS", "/load/steps"));
+    assert_string_equal(pointer_get(a.document, "/identity/different/0/elements/0/field")->valuestring, "/load/steps/1");
+    assert_int_equal((int) pointer_get(a.document, "/identity/different/0/elements/0/current")->valuedouble, 30);
+    assert_null(pointer_get(a.document, "/identity/different/0/elements/1/baseline"));
+    assert_string_equal(pointer_get(a.document, "/identity/different/0/why")->valuestring, "order matters");
+    assert_int_equal(cJSON_GetArraySize(json_get(a.document, "comparisons")), 0);
+    audit_fini(&a);
+    sides_fini(&s);
+}
+
+/* Rule 4: what conditioning did is identity. */
+static void rule4_conditioning_is_identity(void **state)
+{
+    static const char *const values[] = { "\"dd\"", "null", NULL, "\"\"", "7" };
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        sides_init(&s);
+        sides_put_text(s.current.manifest, "/conditioning/sha256", values[i]);
+        sides_expect(&s, VERDICT_NON_COMPARABLE, NULL, NULL);
+    }
+    sides_init(&s);
+    sides_put(s.current.manifest, "/conditioning", NULL);
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", "/conditioning/sha256");
+}
+
+/* Rule 5: the reviewed baseline named, or a refusal: the class and the gate must be its own. */
+static void rule5_another_class_gate_mode_or_source(void **state)
+{
+    static const struct {
+        const char *pointer;
+        const char *json;
+        const char *code;
+    } cases[] = {
+        { "/class", "\"laptop\"", "NC-MACHINE-CLASS" },
+        { "/class", NULL, "NC-MACHINE-CLASS" },
+        { "/mode", "\"cpu\"", "NC-MODE" },
+        { "/mode", NULL, "NC-MODE" },
+        { "/gate", "\"other\"", "NC-DEFINITION" },
+        { "/project", "\"o/other\"", "NC-DEFINITION" },
+        { "/source/start/dirty", "true", "NC-SOURCE-DIRTY" },
+        { "/source/start/dirty", NULL, "NC-SOURCE-DIRTY" },
+        { "/source/end/dirty", "true", "NC-SOURCE-DIRTY" },
+        { "/source/end/dirty", "null", "NC-SOURCE-DIRTY" },
+    };
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (int side = 0; side < 2; side++) {
+            sides_init(&s);
+            sides_put_text(side ? s.current.manifest : s.baseline.manifest, cases[i].pointer, cases[i].json);
+            sides_expect(&s, VERDICT_NON_COMPARABLE, cases[i].code, NULL);
+        }
+    sides_init(&s); /* both measured in a diagnostic mode: equal, and still no answer */
+    sides_put_text(s.baseline.manifest, "/mode", "\"cpu\"");
+    sides_put_text(s.current.manifest, "/mode", "\"cpu\"");
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-MODE", NULL);
+}
+
+static void rule5_another_definition_names_its_keys(void **state)
+{
+    struct sides s;
+    char *yaml = strdup(sides_yaml);
+    char *at = NULL;
+
+    (void) state;
+    assert_non_null(yaml);
+    at = strstr(yaml, "value: 20");
+    assert_non_null(at);
+    at[7] = '3';
+    sides_init(&s);
+    definition_fini(&s.current.definition);
+    sides_definition(yaml, &s.current.definition);
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-DEFINITION", "/conditioning/1/value");
+    /* Both runs agree, but not with the definition that judges. */
+    sides_init(&s);
+    definition_fini(&s.policy);
+    sides_definition(yaml, &s.policy);
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-DEFINITION", NULL);
+    free(yaml);
+}
+
+static void rule5_policy_alone_may_differ(void **state)
+{
+    struct sides s;
+    char *yaml = strdup(sides_yaml);
+    char *at = NULL;
+
+    (void) state;
+    assert_non_null(yaml);
+    at = strstr(yaml, "tolerance_pct: 10");
+    assert_non_null(at);
+    at[15] = '9';
+    sides_init(&s);
+    definition_fini(&s.current.definition);
+    sides_definition(yaml, &s.current.definition);
+    sides_put_text(s.current.report, "/results/rate", "500.0"); /* judged by the reviewed policy */
+    sides_expect(&s, VERDICT_REGRESSION, NULL, NULL);
+    free(yaml);
+}
+
+/* Rule 9: unit and direction. */
+static void rule9_unit_and_direction(void **state)
+{
+    static const struct {
+        const char *from;
+        const char *to; /* same length */
+    } cases[] = { { "unit: 1/s, worse: lower", "unit: k/s, worse: lower" },
+                  { "unit: MB/h, worse: higher", "unit: MB/h, worse: lower " } };
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char *yaml = strdup(sides_yaml);
+        char *at = NULL;
+
+        assert_non_null(yaml);
+        at = strstr(yaml, cases[i].from);
+        assert_non_null(at);
+        memcpy(at, cases[i].to, strlen(cases[i].to));
+        for (int side = 0; side < 2; side++) {
+            struct definition *d = NULL;
+
+            sides_init(&s);
+            d = side ? &s.current.definition : &s.baseline.definition;
+            definition_fini(d);
+            sides_definition(yaml, d);
+            sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-UNIT", NULL);
+        }
+        free(yaml);
+    }
+}
+
+static void rule9_definition_without_unit_or_direction_is_refused(void **state)
+{
+    static const char *const cut[] = { "unit: 1/s, worse: lower, tol", "worse: lower, tolerance", "tolerance_pct: 10, " };
+    static const size_t lengths[] = { 11, 14, 19 };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cut); i++) {
+        struct definition_file f = { 0 };
+        struct err e = ERR_INIT;
+        char *yaml = strdup(sides_yaml);
+        char *at = NULL;
+
+        assert_non_null(yaml);
+        at = strstr(yaml, cut[i]);
+        assert_non_null(at);
+        memmove(at, at + lengths[i], strlen(at + lengths[i]) + 1);
+        assert_int_equal(definition_file_parse("f.yaml", yaml, strlen(yaml), &f, &e), -1);
+        assert_non_null(strstr(e.text, i == 0 ? "unit" : i == 1 ? "worse" : "tolerance_pct"));
+        free(yaml);
+    }
+}
+
+static void windows_must_be_covered(void **state)
+{
+    static const struct {
+        const char *pointer;
+        const char *json;
+    } cases[] = {
+        { "/windows/w/complete", "false" },      { "/windows/w/complete", "\"true\"" },
+        { "/windows/w/sample_count", "1" },      { "/windows/w/sample_count", "2.5" },
+        { "/windows/w/sample_count", NULL },     { "/windows/w/actual_coverage_secs", "0" },
+        { "/windows/w/actual_coverage_secs", "\"9\"" }, { "/windows/w", NULL },
+        { "/windows/w", "[]" },                  { "/results/growth", NULL },
+    };
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (int side = 0; side < 2; side++) {
+            sides_init(&s);
+            sides_put_text(side ? s.current.report : s.baseline.report, cases[i].pointer, cases[i].json);
+            sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-WINDOW-INCOMPLETE", NULL);
+        }
+    sides_init(&s);
+    sides_put_text(s.current.report, "/windows/w/estimator", "\"endpoint-bands\"");
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-ESTIMATOR", "/windows/w/estimator");
+}
+
+/* A refusal of one report beats a regression of another, whose rows stay listed. */
+static void refusal_beats_regression_and_rows_of_others_stay(void **state)
+{
+    cJSON *manifest = sides_json("{\"baseline_id\":\"b-20261129T141502Z\",\"comparison_paths\":[\"s/2.json\"]}");
+    struct sides s;
+    struct audit a = { 0 };
+    const cJSON *row = NULL;
+    int regressed = 0;
+
+    (void) state;
+    sides_init(&s);
+    s.baseline_manifest = manifest;
+    sides_add_report(&s.baseline, "s/2.json");
+    sides_put_text(s.current.report, "/results/rate", "1.0");
+    sides_add_report(&s.current, "s/2.json");
+    sides_put_text(s.current.report, "/windows/w/complete", "false");
+    sides_audit(&s, &a);
+    assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
+    cJSON_ArrayForEach(row, json_get(a.document, "comparisons"))
+    {
+        assert_string_equal(json_get(row, "path")->valuestring, "s/2.json");
+        regressed += strcmp(json_get(row, "verdict")->valuestring, "regression") == 0 ? 1 : 0;
+    }
+    assert_int_equal(regressed, 1);
+    assert_string_equal(pointer_get(a.document, "/paths/0/status")->valuestring, "refused");
+    assert_string_equal(pointer_get(a.document, "/paths/1/status")->valuestring, "compared");
+    audit_fini(&a);
+    sides_fini(&s);
+    json_free(manifest);
+}
+
+static void reasons_stand_in_registry_order(void **state)
+{
+    struct sides s;
+    struct audit a = { 0 };
+    const cJSON *r = NULL;
+    size_t last = 0;
+
+    (void) state;
+    sides_init(&s);
+    sides_put_text(s.current.manifest, "/class", "\"laptop\"");
+    sides_put_text(s.current.manifest, "/mode", "\"cpu\"");
+    sides_put(s.current.report, "/results/rate", NULL);
+    sides_put(s.current.report, "/scenario", NULL);
+    sides_put_text(s.current.report, "/load/rate", "5");
+    sides_audit(&s, &a);
+    cJSON_ArrayForEach(r, json_get(a.document, "reasons"))
+    {
+        const struct reason_info *info = reason_find(json_get(r, "code")->valuestring);
+
+        assert_non_null(info);
+        assert_true((size_t) (info - reasons_table) >= last);
+        last = (size_t) (info - reasons_table);
+    }
+    /* An absent value is a missing key, not null (decisions U7). */
+    cJSON_ArrayForEach(r, json_get(a.document, "reasons"))
+    {
+        const cJSON *field = json_get(r, "field");
+
+        if (cJSON_IsString(field) && strcmp(field->valuestring, "/scenario") == 0)
+            assert_true(json_get(r, "baseline") && !json_get(r, "current"));
+    }
+    audit_fini(&a);
+    sides_fini(&s);
+}
+
+/* The order of files and of members changes nothing. */
+static void order_of_files_and_members_does_not_matter(void **state)
+{
+    static const char *const shuffled =
+        "{\"windows\":{\"w\":{\"estimator\":\"theil-sen\",\"actual_coverage_secs\":30.5,\"sample_count\":90,\"complete\":"
+        "true}},\"latency\":{\"put\":{\"p99\":3000000},\"get\":{\"p99\":2000000}},"
+        "\"results\":{\"serial\":2,\"cpu\":50.0,\"growth\":9.3,\"rate\":1000.0},"
+        "\"environment\":{\"alloc\":\"mi\",\"cc\":\"gcc 12\"},\"load\":{\"steps\":[10,20],\"rate\":100},\"note\":\"n\","
+        "\"scenario\":\"s\"}";
+    struct sides one, two;
+    struct audit a = { 0 }, b = { 0 };
+    cJSON *differs = NULL;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    sides_init(&one);
+    one.legacy = true;
+    sides_add_file(&one.current, "a.json", "{}");
+    sides_add_file(&one.current, "z.json", "{}");
+    sides_audit(&one, &a);
+    sides_init(&two);
+    two.legacy = true;
+    sides_add_file(&two.current, "z.json", "{}");
+    sides_add_file(&two.current, SIDES_REPORT, shuffled);
+    sides_add_file(&two.current, "a.json", "{}");
+    sides_audit(&two, &b);
+    assert_int_equal(audit_compare_documents(a.document, b.document, &differs, &e), 0);
+    assert_null(differs);
+    assert_true(json_equal(a.document, b.document));
+    audit_fini(&a);
+    audit_fini(&b);
+    sides_fini(&one);
+    sides_fini(&two);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ok_when_everything_is_the_same_experiment),
+        cmocka_unit_test(ok_lists_what_was_compared),
+        cmocka_unit_test(regression_beyond_the_tolerance_only),
+        cmocka_unit_test(rule1_metric_missing_null_or_not_a_number),
+        cmocka_unit_test(rule1_pattern_expands_over_the_baseline),
+        cmocka_unit_test(rule1_report_missing_on_a_side),
+        cmocka_unit_test(rule1_comparison_paths_of_a_reviewed_baseline_are_required),
+        cmocka_unit_test(rule1_zero_comparisons_is_a_refusal),
+        cmocka_unit_test(rule1_unreadable_report_is_invalid),
+        cmocka_unit_test(rule1_no_baseline_is_a_refusal),
+        cmocka_unit_test(rule2_same_evidence),
+        cmocka_unit_test(rule2_same_binary_is_shown_not_refused),
+        cmocka_unit_test(rule3_both_may_lack_needs_a_legacy_baseline_and_absence_on_both),
+        cmocka_unit_test(rule3_malformed_identity_on_both_sides_is_not_equal),
+        cmocka_unit_test(rule3_a_side_without_manifest_is_unknown),
+        cmocka_unit_test(rule3_element_wise_difference_is_told),
+        cmocka_unit_test(rule4_conditioning_is_identity),
+        cmocka_unit_test(rule5_another_class_gate_mode_or_source),
+        cmocka_unit_test(rule5_another_definition_names_its_keys),
+        cmocka_unit_test(rule5_policy_alone_may_differ),
+        cmocka_unit_test(rule9_unit_and_direction),
+        cmocka_unit_test(rule9_definition_without_unit_or_direction_is_refused),
+        cmocka_unit_test(windows_must_be_covered),
+        cmocka_unit_test(refusal_beats_regression_and_rows_of_others_stay),
+        cmocka_unit_test(reasons_stand_in_registry_order),
+        cmocka_unit_test(order_of_files_and_members_does_not_matter),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
