@@ -412,8 +412,8 @@ void view_history(struct view *v, cJSON *metric)
     view_num_text(y.low, false, v->text, low);
     view_num_text(y.high, false, v->text, high);
     chart = json_add_object(&v->doc, metric, "chart");
-    view_format(v, chart, "sentence", "%s over %zu runs: %s to %s %s", view_str(metric, "label"), n, low, high,
-                unit.name);
+    view_format(v, chart, "sentence", "%s over %zu runs: %s to %s%s%s", view_str(metric, "label"), n, low, high,
+                unit.name[0] ? " " : "", unit.name);
     y = nice_axis(y.low, y.high, &step);
     add_ticks(v, chart, "y_ticks", &y, step, false);
     draw_history(v, chart, points, &y, n);

@@ -125,10 +125,12 @@ static void name_worst(struct view *v, cJSON *root, const cJSON *worst)
     const cJSON *before = json_get(worst, "before");
     const cJSON *after = json_get(worst, "after");
     const cJSON *change = json_get(worst, "change");
+    const char *space = view_str(after, "unit")[0] ? " " : "";
 
-    view_format(v, root, "say_strong", "%s: %s %s, before %s, limit %s%s%s", view_str(worst, "label_shown"),
-                view_str(after, "text"), view_str(after, "unit"), view_str(before, "text"),
-                view_str(worst, "limit_text"), change ? ", change " : "", change ? view_str(change, "text") : "");
+    view_format(v, root, "say_strong", "%s %s%s%s, before %s%s%s%s%s; limit: %s.", view_str(worst, "label_shown"),
+                view_str(after, "text"), space, view_str(after, "unit"), view_str(before, "text"), space,
+                view_str(before, "unit"), change ? ", " : "", change ? view_str(change, "text") : "",
+                view_str(worst, "limit_text"));
 }
 
 static void add_saying(struct view *v, cJSON *root, const cJSON *audit)
@@ -233,7 +235,10 @@ static void add_acceptance(struct view *v, cJSON *root)
         all++;
         bad += !view_flag(c, "passed");
     }
-    view_format(v, acceptance, "summary", "%u of %u checks failed", bad, all);
+    if (bad)
+        view_format(v, acceptance, "summary", "%u of %u checks failed", bad, all);
+    else
+        view_format(v, acceptance, "summary", "%u of %u checks passed", all, all);
 }
 
 void view_compare(struct view *v, cJSON *root)

@@ -60,9 +60,11 @@ static int decimals_for(double magnitude)
         decimals = 3;
     else
         decimals += (int) floor(-log10(magnitude));
-    while (decimals < 6 && is_whole(round_to(magnitude, decimals)))
-        decimals++;
-    return decimals;
+    for (int more = decimals; more <= 6; more++) {
+        if (!is_whole(round_to(magnitude, more)))
+            return more;
+    }
+    return decimals; /* whole but for the last bits */
 }
 
 /* Digits with commas between groups of three before the point. */
@@ -118,8 +120,7 @@ void view_num_text(double v, bool sign, bool ascii, char out[VIEW_TEXT])
         if (decimals < 0 || decimals > 9) /* can't be; the compiler wants to see it */
             decimals = 9;
         (void) snprintf(digits, sizeof(digits), "%.*f", decimals, magnitude);
-        if (!is_whole(round_to(magnitude, decimals)))
-            strip_zeros(digits);
+        strip_zeros(digits);
     }
     group(digits, grouped, sizeof(grouped));
     (void) snprintf(out, VIEW_TEXT, "%s%s", sign_of(num_same(v, 0) ? 0 : v, sign, ascii), grouped);
