@@ -129,7 +129,8 @@ char *buf_take(struct buf *b, size_t *out_len)
     if (!reserve(b, 0))
         return NULL;
     data = STEAL(b->data);
-    *out_len = b->len;
+    if (out_len)
+        *out_len = b->len;
     b->len = 0;
     b->cap = 0;
     return data;

@@ -37,7 +37,7 @@ void buf_vprintf(struct buf *b, const char *format, va_list ap) __attribute__((f
 void buf_fail(struct buf *b, enum buf_failure why); /* for writers on top of buf; the first reason stays */
 /* 0, or -1 when any append failed: ERR_LIMIT (full), ERR_NOMEM or ERR_INTERNAL (content). */
 int buf_check(const struct buf *b, struct err *e) MUST_CHECK;
-/* Moves the bytes out (caller frees); the buffer is empty afterwards. Never NULL unless failed. */
+/* Moves the bytes out (caller frees); the buffer is empty afterwards. Never NULL unless failed. out_len may be NULL. */
 char *buf_take(struct buf *b, size_t *out_len) MUST_CHECK;
 
 #define AUTO_BUF __attribute__((cleanup(buf_fini)))
