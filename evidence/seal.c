@@ -106,28 +106,32 @@ static int output_open(struct output *o, int run_dirfd, const char *path, struct
     return o->fd < 0 ? err_errno(e, "seal.create", "cannot write beside '%s'", path) : 0;
 }
 
-/* The files there must be exactly those listed. Links, devices and other strangers are refused by file_list_at. */
-static int check_closed(int run_dirfd, const struct manifest *m, struct err *e)
+/* Links, devices and other strangers are refused by file_list_at. */
+static int list_files(int run_dirfd, struct file_list *out, struct err *e)
 {
-    AUTO_FILE_LIST struct file_list found = { .names = NULL };
+    if (file_list_at(run_dirfd, LIMIT_MEMBERS, out, e) == 0)
+        return 0;
+    if (e->kind == ERR_INPUT || e->kind == ERR_LIMIT)
+        e->kind = ERR_TRUST;
+    return -1;
+}
+
+/* The files there must be exactly those listed. */
+static int check_closed(const struct file_list *found, const struct manifest *m, struct err *e)
+{
     size_t listed = 0;
 
-    if (file_list_at(run_dirfd, LIMIT_MEMBERS, &found, e) < 0) {
-        if (e->kind == ERR_INPUT || e->kind == ERR_LIMIT)
-            e->kind = ERR_TRUST;
-        return -1;
-    }
-    for (size_t i = 0; i < found.n; i++) {
+    for (size_t i = 0; i < found->n; i++) {
         int order;
 
-        if (strcmp(found.names[i], MANIFEST_NAME) == 0)
+        if (strcmp(found->names[i], MANIFEST_NAME) == 0)
             continue;
-        order = listed < m->n_files ? strcmp(m->files[listed].path, found.names[i]) : 1;
+        order = listed < m->n_files ? strcmp(m->files[listed].path, found->names[i]) : 1;
         if (order < 0)
             break;
         if (order > 0)
             return err_set(e, ERR_TRUST, "seal.unlisted", "'%s' is in the run directory but not in its manifest",
-                           found.names[i]);
+                           found->names[i]);
         listed++;
     }
     if (listed < m->n_files)
@@ -224,6 +228,7 @@ static int finish(struct output *o, const struct digest *digest, const char *env
 static int seal_into(struct output *o, int run_dirfd, const struct private_key *key, struct digest *out_digest,
                      struct err *e)
 {
+    AUTO_FILE_LIST struct file_list found = { .names = NULL };
     AUTO_MANIFEST struct manifest m = { .document = NULL };
     AUTO_FREE char *bytes = NULL;
     AUTO_FREE char *envelope = NULL;
@@ -231,13 +236,15 @@ static int seal_into(struct output *o, int run_dirfd, const struct private_key *
     size_t envelope_len = 0;
     uint64_t size = 0;
 
+    if (list_files(run_dirfd, &found, e) < 0)
+        return -1;
     if (file_read_at(run_dirfd, MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0 ||
         manifest_parse(bytes, len, &m, e) < 0) {
         if (e->kind == ERR_INPUT || e->kind == ERR_LIMIT || e->kind == ERR_NOTFOUND)
             e->kind = ERR_TRUST; /* a directory without a valid manifest is no evidence */
         return -1;
     }
-    if (check_closed(run_dirfd, &m, e) < 0 || write_archive(run_dirfd, &m, len, o, out_digest, &size, e) < 0 ||
+    if (check_closed(&found, &m, e) < 0 || write_archive(run_dirfd, &m, len, o, out_digest, &size, e) < 0 ||
         attest_run(&m, out_digest, size, key, &envelope, &envelope_len, e) < 0 ||
         check_result(o, out_digest, envelope, envelope_len, key, e) < 0)
         return -1;
