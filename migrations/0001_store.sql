@@ -161,7 +161,7 @@ CREATE TABLE attempts (
     code TEXT NOT NULL,
     detail TEXT NOT NULL,
     keyid TEXT,
-    archive BLOB NOT NULL CHECK (length(archive) = 32),
+    archive BLOB CHECK (length(archive) = 32), -- null: the statement names none
     problem BLOB NOT NULL,
     at_us INTEGER NOT NULL,
     CHECK (signed = 1 OR (gate IS NULL AND class IS NULL AND commit_id IS NULL AND run IS NULL))

@@ -1,0 +1,289 @@
+#include "server/ingest/record.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+#include "experiment/pointer.h"
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "record.memory", "out of memory");
+}
+
+void record_metrics_fini(struct record_metrics *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        free(m->items[i].path);
+        free(m->items[i].metric);
+    }
+    free(m->items);
+    *m = (struct record_metrics){ .items = NULL };
+}
+
+static int add_metric(struct record_metrics *m, const char *path, const char *pointer, double value, struct err *e)
+{
+    struct record_metric item = { .path = strdup(path), .metric = strdup(pointer), .value = value };
+
+    if (!item.path || !item.metric) {
+        free(item.path);
+        free(item.metric);
+        return no_memory(e);
+    }
+    m->items[m->n++] = item;
+    return 0;
+}
+
+static int collect_from(const struct tree_file *f, const char *pattern, struct record_metrics *m, struct err *e)
+{
+    AUTO_POINTER_LIST struct pointer_list list = { .items = NULL };
+
+    if (!f->report)
+        return 0;
+    if (pointer_expand(f->report, pattern, &list, e) < 0)
+        return -1;
+    for (size_t i = 0; i < list.n && m->n < LIMIT_METRICS; i++) {
+        const cJSON *v = pointer_get(f->report, list.items[i]);
+
+        if (cJSON_IsNumber(v) && isfinite(v->valuedouble) && add_metric(m, f->path, list.items[i], v->valuedouble, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int record_metrics_collect(const struct definition *d, const struct tree *t, struct record_metrics *out, struct err *e)
+{
+    AUTO_RECORD_METRICS struct record_metrics m = { .items = calloc(LIMIT_METRICS, sizeof *m.items) };
+    const cJSON *metrics = pointer_get(d->policy, "/audit/metrics");
+    const cJSON *metric = NULL;
+
+    if (!m.items)
+        return no_memory(e);
+    cJSON_ArrayForEach(metric, metrics)
+    {
+        const cJSON *path = json_get(metric, "path");
+
+        for (size_t i = 0; cJSON_IsString(path) && i < t->n; i++) {
+            if (collect_from(&t->files[i], path->valuestring, &m, e) < 0)
+                return -1;
+        }
+    }
+    *out = m;
+    m = (struct record_metrics){ .items = NULL };
+    return 0;
+}
+
+/* The run. */
+
+static int add_row(struct db *d, const struct record_run *r, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(d, SQL_RUN_ADD);
+    const struct manifest *m = evidence_manifest(r->evidence);
+
+    query_text(&q, m->run);
+    query_int(&q, r->project_id);
+    query_text(&q, m->gate);
+    query_text(&q, m->machine_class);
+    query_text(&q, m->mode);
+    query_text(&q, manifest_status_name(m->status));
+    query_text(&q, m->commit);
+    query_int(&q, m->dirty);
+    query_text(&q, m->fingerprint);
+    query_digest(&q, m->has_executable ? &m->executable_digest : NULL);
+    query_digest(&q, &m->experiment_digest);
+    query_digest(&q, &m->policy_digest);
+    query_digest(&q, evidence_digest(r->evidence));
+    query_int(&q, (int64_t) evidence_index(r->evidence)->size);
+    query_text(&q, evidence_keyid(r->evidence));
+    query_int(&q, r->runner_id);
+    query_int(&q, m->started_us);
+    query_int(&q, m->finished_us);
+    query_int(&q, r->received_us);
+    query_text(&q, r->verdict);
+    query_text(&q, r->description);
+    query_text(&q, r->baseline);
+    return query_run(&q, e);
+}
+
+static int add_documents(struct db *d, int64_t run, const struct record_run *r, struct err *e)
+{
+    for (size_t i = 0; i < STORE_DOCUMENTS; i++) {
+        AUTO_QUERY struct query q = { .statement = NULL };
+
+        if (!r->documents[i].p)
+            continue;
+        q = query_begin(d, SQL_DOCUMENT_ADD);
+        query_int(&q, run);
+        query_text(&q, store_document_kind((enum store_document) i));
+        query_bytes(&q, r->documents[i].p, r->documents[i].len);
+        if (query_run(&q, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int add_members(struct db *d, int64_t run, const struct record_run *r, struct err *e)
+{
+    const struct archive_index *x = evidence_index(r->evidence);
+    const struct manifest *m = evidence_manifest(r->evidence);
+
+    for (size_t i = 0; i < x->n; i++) {
+        AUTO_QUERY struct query q = query_begin(d, SQL_MEMBER_ADD);
+        const struct manifest_file *f = manifest_find(m, x->members[i].name);
+
+        query_int(&q, run);
+        query_text(&q, x->members[i].name);
+        query_text(&q, f ? f->role : "manifest");
+        query_int(&q, (int64_t) x->members[i].offset);
+        query_int(&q, (int64_t) x->members[i].size);
+        query_digest(&q, &x->members[i].digest);
+        if (query_run(&q, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int add_metrics(struct db *d, int64_t run, const struct record_metrics *m, struct err *e)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        AUTO_QUERY struct query q = query_begin(d, SQL_METRIC_ADD);
+
+        query_int(&q, run);
+        query_text(&q, m->items[i].path);
+        query_text(&q, m->items[i].metric);
+        query_double(&q, m->items[i].value);
+        if (query_run(&q, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int runner_seen(struct db *d, int64_t runner, int64_t at_us, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(d, SQL_RUNNER_SEEN);
+
+    query_int(&q, runner);
+    query_int(&q, at_us);
+    return query_run(&q, e);
+}
+
+int record_run_add(struct db *d, const struct record_run *r, struct err *e)
+{
+    const struct manifest *m = evidence_manifest(r->evidence);
+    int64_t run;
+
+    if (add_row(d, r, e) < 0)
+        return -1;
+    run = db_last_id(d);
+    if (add_documents(d, run, r, e) < 0 || add_members(d, run, r, e) < 0 || add_metrics(d, run, &r->metrics, e) < 0 ||
+        runner_seen(d, r->runner_id, r->received_us, e) < 0)
+        return -1;
+    return store_log_add(d, r->received_us, evidence_key_name(r->evidence), "run.store", m->run,
+                         r->verdict ? r->verdict : "no verdict", e);
+}
+
+/* Attempts. */
+
+int record_attempt_add(struct store *s, const struct record_attempt *a, struct err *e)
+{
+    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+
+    if (store_write_open(s, &w, e) < 0)
+        return -1;
+    {
+        AUTO_QUERY struct query q = query_begin(w.db, SQL_ATTEMPT_ADD);
+
+        query_int(&q, a->project_id);
+        query_int(&q, a->is_signed);
+        query_text(&q, a->is_signed ? a->gate : NULL);
+        query_text(&q, a->is_signed ? a->machine_class : NULL);
+        query_text(&q, a->is_signed ? a->commit : NULL);
+        query_text(&q, a->is_signed ? a->run : NULL);
+        query_text(&q, a->code);
+        query_text(&q, a->detail);
+        query_text(&q, a->keyid);
+        query_digest(&q, a->archive);
+        query_bytes(&q, a->problem, a->problem_len);
+        query_int(&q, a->at_us);
+        if (query_run(&q, e) < 0)
+            return -1;
+    }
+    return store_write_close(&w, e);
+}
+
+struct attempts {
+    struct json_doc doc;
+    cJSON *list;
+    int64_t n;
+};
+
+static void add_previous(struct attempts *a, const char *run, const char *verdict)
+{
+    cJSON *p = json_add_object(&a->doc, a->list, NULL);
+
+    json_add_string(&a->doc, p, "run", run);
+    json_add_string(&a->doc, p, "verdict", verdict);
+    a->n++;
+}
+
+/* Both lists are in the order they came; merged by time. */
+static int merge(struct attempts *a, struct query *runs, struct query *refused, struct err *e)
+{
+    bool run = false;
+    bool other = false;
+
+    if (query_step(runs, &run, e) < 0 || query_step(refused, &other, e) < 0)
+        return -1;
+    while (run || other) {
+        if (run && (!other || query_get_int(runs, 2) <= query_get_int(refused, ATTEMPT_AT))) {
+            add_previous(a, query_get_text(runs, 0), query_get_text(runs, 1));
+            if (query_step(runs, &run, e) < 0)
+                return -1;
+        } else {
+            add_previous(a, query_get_text(refused, ATTEMPT_RUN), "INVALID");
+            if (query_step(refused, &other, e) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static void bind_attempt(struct query *q, int64_t project_id, const char *gate, const char *machine_class,
+                         const char *commit)
+{
+    query_int(q, project_id);
+    query_text(q, gate);
+    query_text(q, machine_class);
+    query_text(q, commit);
+}
+
+int record_attempts_before(struct db *d, int64_t project_id, const char *gate, const char *machine_class,
+                           const char *commit, cJSON **out, struct err *e)
+{
+    AUTO_QUERY struct query runs = query_begin(d, SQL_RUNS_OF_ATTEMPT);
+    AUTO_QUERY struct query refused = query_begin(d, SQL_ATTEMPTS_BEFORE);
+    struct attempts a = { .n = 0 };
+    cJSON *made;
+
+    bind_attempt(&runs, project_id, gate, machine_class, commit);
+    bind_attempt(&refused, project_id, gate, machine_class, commit);
+    json_doc_init_object(&a.doc);
+    json_add_int(&a.doc, NULL, "n", 0); /* exchanged below */
+    json_add_int(&a.doc, NULL, "of", 0);
+    a.list = json_add_array(&a.doc, NULL, "previous");
+    if (merge(&a, &runs, &refused, e) < 0) {
+        json_doc_fini(&a.doc);
+        return -1;
+    }
+    made = json_doc_take(&a.doc, e);
+    json_doc_fini(&a.doc);
+    if (!made)
+        return -1;
+    cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(made, "n"), (double) (a.n + 1));
+    cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(made, "of"), (double) (a.n + 1));
+    *out = made;
+    return 0;
+}

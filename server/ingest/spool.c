@@ -1,0 +1,132 @@
+#include "server/ingest/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "evidence/verify_stream.h"
+#include "server/store/store_private.h"
+
+#define NAME_BYTES 16
+#define FLUSH_BYTES ((uint64_t) 8 << 20) /* written back while more is received, so that the last fsync is short */
+
+struct spool {
+    struct store *store;
+    int64_t project_id;
+    struct digest expected;
+    uint64_t length;
+    uint64_t received;
+    uint64_t flushed;
+    struct verify_stream *stream;
+    int fd;
+    char name[2 * NAME_BYTES + 1]; /* in spool/; "" once it was moved */
+};
+
+static int create(struct spool *sp, struct err *e)
+{
+    uint8_t random[NAME_BYTES];
+    int dir = blobs_spool_dir(store_blobs(sp->store));
+
+    if (random_bytes(random, sizeof random, e) < 0)
+        return -1;
+    text_hex(random, sizeof random, sp->name);
+    sp->fd = openat(dir, sp->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (sp->fd < 0) {
+        int saved = errno;
+
+        sp->name[0] = '\0';
+        errno = saved;
+        return err_errno(e, "spool.create", "cannot make a spool file");
+    }
+    /* A full disk is told before the body is received; file systems without reservations tell it later. */
+    if (sp->length > 0 && fallocate(sp->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t) sp->length) < 0 && errno != EOPNOTSUPP &&
+        errno != ENOSYS)
+        return err_errno(e, "spool.reserve", "no space for the archive");
+    return 0;
+}
+
+int spool_open(struct store *s, int64_t project_id, const struct digest *expected, uint64_t length, struct spool **out,
+               struct err *e)
+{
+    struct spool *sp;
+
+    if (length > LIMIT_ARCHIVE)
+        return err_set(e, ERR_LIMIT, "spool.size", "an archive may have at most %zu bytes", LIMIT_ARCHIVE);
+    sp = calloc(1, sizeof *sp);
+    if (!sp)
+        return err_set(e, ERR_NOMEM, "spool.memory", "out of memory");
+    sp->store = s;
+    sp->project_id = project_id;
+    sp->expected = *expected;
+    sp->length = length;
+    sp->fd = -1;
+    sp->stream = verify_stream_new();
+    if (!sp->stream) {
+        spool_free(sp);
+        return err_set(e, ERR_NOMEM, "spool.memory", "out of memory");
+    }
+    if (create(sp, e) < 0) {
+        spool_free(sp);
+        return -1;
+    }
+    *out = sp;
+    return 0;
+}
+
+int spool_write(struct spool *sp, const void *bytes, size_t len, struct err *e)
+{
+    if (len > sp->length - sp->received)
+        return err_set(e, ERR_LIMIT, "spool.long", "more bytes came than were announced");
+    if (file_write_all(sp->fd, bytes, len, e) < 0)
+        return -1;
+    verify_stream_feed(sp->stream, bytes, len);
+    sp->received += len;
+    if (sp->received - sp->flushed >= FLUSH_BYTES) {
+        (void) sync_file_range(sp->fd, (off_t) sp->flushed, (off_t) (sp->received - sp->flushed),
+                               SYNC_FILE_RANGE_WRITE); /* a hint; fsync decides */
+        sp->flushed = sp->received;
+    }
+    return 0;
+}
+
+int spool_commit(struct spool *sp, bool *out_new, struct err *e)
+{
+    AUTO_ARCHIVE_INDEX struct archive_index *index = NULL;
+    bool is_new = false;
+
+    if (sp->received != sp->length)
+        return err_set(e, ERR_INPUT, "spool.short", "the archive ended early");
+    if (verify_stream_finish(sp->stream, &index, e) < 0)
+        return -1;
+    if (!digest_equal(&index->digest, &sp->expected)) {
+        char hex[DIGEST_HEX_SIZE];
+
+        digest_hex(&index->digest, hex);
+        return err_set(e, ERR_TRUST, "spool.digest", "the bytes received have SHA-256 %s", hex);
+    }
+    if (blobs_adopt(store_blobs(sp->store), sp->fd, sp->name, &sp->expected, STEAL(index), e) < 0)
+        return -1;
+    sp->name[0] = '\0';
+    /* The object is durable before the row that names it. */
+    if (store_blob_put(sp->store, sp->project_id, &sp->expected, sp->length, &is_new, e) < 0)
+        return -1;
+    *out_new = is_new;
+    return 0;
+}
+
+void spool_free(struct spool *sp)
+{
+    if (!sp)
+        return;
+    verify_stream_free(sp->stream);
+    if (sp->name[0])
+        (void) unlinkat(blobs_spool_dir(store_blobs(sp->store)), sp->name, 0); /* the next start removes it otherwise */
+    cleanup_fd(&sp->fd);
+    free(sp);
+}
