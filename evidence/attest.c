@@ -99,7 +99,7 @@ static void add_predicate(struct json_doc *d, const struct attest_verdict_input 
 int attest_verdict(const struct attest_verdict_input *in, const struct private_key *key, char **out,
                    size_t *out_len, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
     AUTO_JSON cJSON *root = NULL;
     AUTO_BUF struct buf b = { .data = NULL };
 

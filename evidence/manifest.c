@@ -231,7 +231,7 @@ int manifest_files_from_dir(int dirfd, const char *(*role)(void *ctx, const char
                             struct err *e)
 {
     AUTO_FILE_LIST struct file_list names = { .names = NULL };
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
     AUTO_JSON cJSON *root = NULL;
     cJSON *list;
 

@@ -85,7 +85,7 @@ static void add_run_predicate(struct json_doc *d, const struct manifest *m, uint
 int statement_write_run(const struct manifest *m, const struct digest *archive_digest, uint64_t archive_size,
                         char **out, size_t *out_len, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
     AUTO_JSON cJSON *root = NULL;
     AUTO_BUF struct buf b = { .data = NULL };
 

@@ -488,7 +488,7 @@ static void add_run(struct json_doc *d, const struct manifest *m)
 static int write_report(const struct work *w, bool valid, struct verify_report *out, struct err *e)
 {
     static const char *const outcomes[] = { "not_run", "ok", "failed" };
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
     char hex[DIGEST_HEX_SIZE];
     cJSON *list;
 

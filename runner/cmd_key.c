@@ -18,7 +18,7 @@
 
 static int show(struct cli *c, const struct public_key *k, const char *json, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
     AUTO_JSON cJSON *root = NULL;
     char hex[DIGEST_HEX_SIZE];
 
