@@ -295,6 +295,19 @@ static cJSON *problem_document(const struct request *q, unsigned status, const c
     return json_doc_take(&d, NULL);
 }
 
+/* Without a route nobody said what the address is; a browser says what it wants. */
+static bool wants_page(const struct request *q)
+{
+    const char *accept = NULL;
+
+    if (q->route)
+        return q->route->kind == ROUTE_PAGE;
+    if (q->path.n > 0 && strcmp(q->path.segments[0], "api") == 0)
+        return false;
+    accept = request_header(q, "Accept");
+    return accept && strstr(accept, "text/html");
+}
+
 void reply_problem(struct request *q, unsigned status, const char *slug, const char *detail, cJSON *extra)
 {
     AUTO_JSON cJSON *held = extra;
@@ -302,7 +315,7 @@ void reply_problem(struct request *q, unsigned status, const char *slug, const c
     const struct listener_options *options = q->listener ? listener_get_options(q->listener) : NULL;
     struct content *c = NULL;
 
-    if (document && options && options->error_page && q->route && q->route->kind == ROUTE_PAGE)
+    if (document && options && options->error_page && wants_page(q))
         c = options->error_page(q, document);
     if (!c)
         c = content_json(TYPE_PROBLEM, STEAL(document));
