@@ -78,17 +78,18 @@ static int read_file_row(struct baseline *b, const cJSON *row, struct err *e)
 {
     static const char *const known[] = { "path", "size", "sha256" };
     struct baseline_file *f = &b->files[b->n_files];
+    struct err why = ERR_INIT;
 
     if (!cJSON_IsObject(row))
         return err_set(e, BROKEN, "a file entry of the baseline manifest is no object");
-    if (!b->legacy && json_only_keys(row, known, ARRAY_LEN(known), e) < 0)
-        return err_set(e, BROKEN, "baseline manifest: %s", e ? e->text : "unknown key");
+    if (!b->legacy && json_only_keys(row, known, ARRAY_LEN(known), &why) < 0)
+        return err_set(e, BROKEN, "baseline manifest: %.300s", why.text);
     f->path = safe_path(b, json_get(row, "path"));
     if (!f->path)
         return err_set(e, BROKEN, "baseline file path is unsafe: %.200s", text_of(row, "path"));
     b->n_files++;
-    if (json_get_u53(row, b->legacy ? "bytes" : "size", LIMIT_MEMBER, &f->size, e) < 0)
-        return err_set(e, BROKEN, "invalid baseline file size: %.200s", f->path);
+    if (json_get_u53(row, b->legacy ? "bytes" : "size", LIMIT_MEMBER, &f->size, &why) < 0)
+        return err_set(e, BROKEN, "invalid baseline file size: %.200s (%.100s)", f->path, why.text);
     if (!digest_parse(text_of(row, "sha256"), &f->digest))
         return err_set(e, BROKEN, "invalid baseline SHA-256: %.200s", f->path);
     return 0;
@@ -218,12 +219,13 @@ static int check_our_head(const struct baseline *b, struct err *e)
     const cJSON *reviewed = json_get(b->document, "reviewed");
     const cJSON *run = json_get(b->document, "run");
     const cJSON *evidence = json_get(b->document, "evidence_sha256");
+    struct err why = ERR_INIT;
     struct digest digest;
     int64_t at = 0;
 
-    if (json_only_keys(b->document, known, ARRAY_LEN(known), e) < 0 ||
-        (reviewed && json_only_keys(reviewed, review_keys, ARRAY_LEN(review_keys), e) < 0))
-        return err_set(e, BROKEN, "baseline manifest: %s", e ? e->text : "unknown key");
+    if (json_only_keys(b->document, known, ARRAY_LEN(known), &why) < 0 ||
+        (reviewed && json_only_keys(reviewed, review_keys, ARRAY_LEN(review_keys), &why) < 0))
+        return err_set(e, BROKEN, "baseline manifest: %.300s", why.text);
     if (!our_id_ok(b->id))
         return err_set(e, BROKEN, "baseline_id must be 'b-' and a run id or a UTC timestamp, not '%.80s'", b->id);
     if (run && (!cJSON_IsString(run) || !text_is_run_id(run->valuestring)))
