@@ -60,13 +60,12 @@ static int read_attestation(const struct cli *c, const struct cli_args *a, char 
 {
     const char *given = cli_get(a, "attestation");
     AUTO_FREE char *beside = NULL;
-    size_t n = strlen(a->args[0]) + sizeof ".dsse.json";
 
     if (!given) {
-        beside = malloc(n);
-        if (!beside)
+        if (asprintf(&beside, "%s.dsse.json", a->args[0]) < 0) {
+            beside = NULL; /* asprintf leaves it undefined */
             return err_set(e, ERR_NOMEM, "verify.memory", "no memory for a file name");
-        (void) snprintf(beside, n, "%s.dsse.json", a->args[0]); /* n is the exact size */
+        }
         given = beside;
     }
     if (file_read(given, LIMIT_ENVELOPE, out, out_len, e) == 0)
