@@ -152,16 +152,44 @@ static void add_identity(struct view *v, cJSON *audit)
 {
     cJSON *identity = view_get(audit, "identity");
     cJSON *equal = view_get(identity, "equal");
+    cJSON *inferred = view_get(identity, "inferred");
 
     for (cJSON *f = cJSON_IsArray(equal) ? equal->child : NULL; f; f = f->next) {
         if (cJSON_IsObject(f))
             view_value(v, f, "value_text", json_get(f, "value"));
     }
+    for (cJSON *r = view_count(inferred) ? inferred->child : NULL; r; r = r->next)
+        view_format(v, r, "n_fields", "%zu", view_count(json_get(r, "fields")));
+    json_add_bool(&v->doc, audit, "has_inferred", view_count(inferred) > 0);
+    json_add_bool(&v->doc, audit, "has_not_recorded", view_count(json_get(identity, "not_recorded")) > 0);
     view_format(v, audit, "n_equal", "%zu", view_count(equal));
     view_format(v, audit, "n_different", "%zu", view_count(view_get(identity, "different")));
 }
 
-static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON *reason)
+/* What was seen but not compared: never left out silently. */
+static void add_coverage(struct view *v, cJSON *audit)
+{
+    static const char *const lists[] = {"baseline_only", "current_only", "not_compared", "unreadable", "ungated"};
+    const cJSON *coverage = json_get(audit, "coverage");
+    size_t n = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        n += view_count(json_get(coverage, lists[i]));
+    view_format(v, audit, "n_not_compared", "%zu", n);
+    json_add_bool(&v->doc, audit, "has_not_compared", n > 0);
+}
+
+/* The definition's own words on why a field counts, where the audit carries them. */
+static const char *why_of(const cJSON *different, const cJSON *reason)
+{
+    for (const cJSON *d = view_count(different) ? different->child : NULL; d; d = d->next) {
+        if (strcmp(view_str(d, "field"), view_str(reason, "field")) == 0 && view_str(d, "why")[0])
+            return view_str(d, "why");
+    }
+    return view_str(reason, "text");
+}
+
+static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON *different, const cJSON *reason)
 {
     const char *code = view_str(reason, "code");
     const struct reason_info *info = reason_find(code);
@@ -170,24 +198,25 @@ static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON 
     bool has_values = view_str(reason, "field")[0] || baseline || current;
     cJSON *o = json_add_object(&v->doc, has_values ? fields : plain, NULL);
     const char *where = view_str(reason, "field")[0] ? view_str(reason, "field") : view_str(reason, "path");
+    const char *why = why_of(different, reason);
 
     json_add_string(&v->doc, o, "code", code);
     json_add_string(&v->doc, o, "field", where[0] ? where : code);
     json_add_string(&v->doc, o, "path", view_str(reason, "path"));
-    json_add_string(&v->doc, o, "why", view_str(reason, "text")[0] ? view_str(reason, "text") : info ? info->title : "");
+    json_add_string(&v->doc, o, "why", !why[0] && info ? info->title : why);
     json_add_string(&v->doc, o, "resolve", info ? info->resolve : "");
     view_format(v, o, "help", "%s/help/reasons/%s", v->prefix, code);
     if (has_values)
         view_difference(v, o, baseline, current);
 }
 
-void view_reasons(struct view *v, cJSON *parent, const cJSON *reasons)
+void view_reasons(struct view *v, cJSON *parent, const cJSON *reasons, const cJSON *different)
 {
     cJSON *fields = json_add_array(&v->doc, parent, "fields");
     cJSON *plain = json_add_array(&v->doc, parent, "plain_reasons");
 
     for (const cJSON *r = cJSON_IsArray(reasons) ? reasons->child : NULL; r; r = r->next)
-        add_reason(v, fields, plain, r);
+        add_reason(v, fields, plain, different, r);
     if (!fields || !plain)
         return;
     json_add_bool(&v->doc, parent, "has_fields", fields->child != NULL);
@@ -253,9 +282,10 @@ void view_compare(struct view *v, cJSON *root)
     if (cJSON_IsObject(audit)) {
         count_comparisons(v, audit, comparisons);
         add_identity(v, audit);
+        add_coverage(v, audit);
         add_saying(v, root, audit);
     }
-    view_reasons(v, root, reasons);
+    view_reasons(v, root, reasons, json_get(json_get(audit, "identity"), "different"));
     name_fields(v, root);
     add_way_out(v, root, reasons);
     add_acceptance(v, root);

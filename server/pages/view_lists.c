@@ -159,6 +159,6 @@ void view_problem(struct view *v, cJSON *root)
 
     if (view_double(root, "status", &status))
         view_plain(v, root, "status_n", status);
-    view_reasons(v, root, json_get(root, "reasons"));
+    view_reasons(v, root, json_get(root, "reasons"), NULL);
     json_add_bool(&v->doc, root, "has_stages", view_count(json_get(root, "stages")) > 0);
 }

@@ -68,7 +68,8 @@ void view_history(struct view *v, cJSON *metric);
 
 /* ---- one per document family */
 void view_compare(struct view *v, cJSON *root);
-void view_reasons(struct view *v, cJSON *parent, const cJSON *reasons); /* adds fields[] and plain_reasons[] */
+/* Adds fields[] (those with values) and plain_reasons[]; `different`: the audit's identity.different or NULL. */
+void view_reasons(struct view *v, cJSON *parent, const cJSON *reasons, const cJSON *different);
 void view_run(struct view *v, cJSON *root);
 void view_home(struct view *v, cJSON *root);
 void view_project(struct view *v, cJSON *root);

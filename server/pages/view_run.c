@@ -251,5 +251,6 @@ void view_run(struct view *v, cJSON *root)
     add_mapped(v, root);
     view_timeline(v, root);
     view_series(v, root);
-    view_reasons(v, root, json_get(json_get(root, "verdict"), "reasons"));
+    view_reasons(v, root, json_get(json_get(root, "verdict"), "reasons"),
+                 json_get(json_get(json_get(json_get(root, "verdict"), "audit"), "identity"), "different"));
 }
