@@ -1,0 +1,323 @@
+/* Each check family by itself, and the comparison of two documents. */
+#include "tests/lib/support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+#include "experiment/acceptance.h"
+#include "experiment/pointer.h"
+
+#define YAML_HEAD                                                                                                      \
+    "version: 1\ngates:\n  g:\n    class: c\n"                                                                          \
+    "    build: {command: [make], executable: {from: path, path: app}}\n"                                              \
+    "    run: {command: ['{executable}'], report: s/1.json}\n"                                                         \
+    "    identity: [{path: /load, require: required}]\n"                                                               \
+    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /r, unit: x, worse: lower, tolerance_pct: 5, gated: true}]}\n"
+
+static void judge(const char *accept, const char *report_text, struct acceptance *out)
+{
+    char yaml[4096];
+    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_JSON cJSON *report = NULL;
+    struct err e = ERR_INIT;
+    struct acceptance_input in = { .report_path = "s/1.json" };
+
+    assert_true(snprintf(yaml, sizeof yaml, "%s    accept: %s\n", YAML_HEAD, accept) < (int) sizeof yaml);
+    if (definition_file_parse("f.yaml", yaml, strlen(yaml), &f, &e) < 0 ||
+        json_parse(report_text, strlen(report_text), NULL, &report, &e) < 0)
+        fail_msg("%s", e.text);
+    in.definition = &f.gates[0];
+    in.report = report;
+    if (acceptance_evaluate(&in, out, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+static void expect(const char *accept, const char *report, bool passes)
+{
+    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+
+    judge(accept, report, &a);
+    if ((a.verdict == ACCEPTANCE_PASS) != passes) {
+        struct buf b;
+
+        buf_init(&b, LIMIT_KIB(64));
+        json_write(&b, a.document, JSON_PRETTY);
+        fail_msg("%s on %s:\n%s", accept, report, b.data);
+    }
+}
+
+static void exact_is_typed(void **state)
+{
+    (void) state;
+    expect("{exact: [{path: /a, equals: 2000}]}", "{\"a\":2000.0}", true);
+    expect("{exact: [{path: /a, equals: 2000.0}]}", "{\"a\":2000}", true);
+    expect("{exact: [{path: /a, equals: 1}]}", "{\"a\":true}", false);
+    expect("{exact: [{path: /a, equals: true}]}", "{\"a\":1}", false);
+    expect("{exact: [{path: /a, equals: '1'}]}", "{\"a\":1}", false);
+    expect("{exact: [{path: /a, equals: null}]}", "{\"a\":null}", true);
+    expect("{exact: [{path: /a, equals: null}]}", "{}", false);
+    expect("{exact: [{path: /a, equals: [1, {b: 2}]}]}", "{\"a\":[1,{\"b\":2}]}", true);
+    expect("{exact: [{path: /a, equals: [1, {b: 2}]}]}", "{\"a\":[1,{\"b\":2,\"c\":3}]}", false);
+}
+
+static void absent_and_absolute_path(void **state)
+{
+    (void) state;
+    expect("{absent: [{path: /a}]}", "{}", true);
+    expect("{absent: [{path: /a}]}", "{\"a\":null}", false);
+    expect("{absent: [{path: /a/*}]}", "{\"a\":{}}", true);
+    expect("{absent: [{path: /a/*}]}", "{\"a\":{\"b\":1}}", false);
+    expect("{absolute_path: [{path: /a}]}", "{\"a\":\"/tmp\"}", true);
+    expect("{absolute_path: [{path: /a}]}", "{\"a\":\"tmp\"}", false);
+    expect("{absolute_path: [{path: /a}]}", "{\"a\":1}", false);
+    expect("{absolute_path: [{path: /a}]}", "{}", false);
+}
+
+static void thresholds_include_their_limit(void **state)
+{
+    (void) state;
+    expect("{floors: [{path: /a, min: 59.0}]}", "{\"a\":59}", true);
+    expect("{floors: [{path: /a, min: 59.0}]}", "{\"a\":58.999}", false);
+    expect("{floors: [{path: /a, min: 0}]}", "{\"a\":\"5\"}", false);
+    expect("{floors: [{path: /a, min: 0}]}", "{\"a\":true}", false);
+    expect("{limits: [{path: /a, op: '<=', value: 10, unit: s}]}", "{\"a\":10}", true);
+    expect("{limits: [{path: /a, op: '<=', value: 10, unit: s}]}", "{\"a\":10.0000001}", false);
+    expect("{limits: [{path: /a, op: '>=', value: 10, unit: s}]}", "{\"a\":9.9999999}", false);
+    expect("{limits: [{path: /a, op: '<=', value: 10, unit: s}]}", "{}", false);
+    expect("{limits: [{path: /a, op: '<=', value: 10, unit: s}]}", "{\"a\":null}", false);
+    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":{\"x\":{\"p\":1},\"y\":{\"p\":11}}}", false);
+    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":{\"x\":{\"p\":1}}}", true);
+    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":{}}", false);
+}
+
+static void counts_belong_together(void **state)
+{
+    (void) state;
+    expect("{equal: [{paths: [/a, /b]}]}", "{\"a\":5,\"b\":5}", true);
+    expect("{equal: [{paths: [/a, /b]}]}", "{\"a\":5,\"b\":6}", false);
+    expect("{equal: [{paths: [/a, /b]}]}", "{\"a\":5,\"b\":5.0}", false);
+    expect("{equal: [{paths: [/a, /b]}]}", "{\"a\":5}", false);
+    expect("{equal: [{paths: [/a, /b]}]}", "{\"b\":5}", false);
+    expect("{equal: [{paths: [/a, /b, /c]}]}", "{\"a\":5,\"b\":6,\"c\":5}", false);
+    expect("{sums: [{total: /t, parts: [/a, /b]}]}", "{\"t\":11,\"a\":5,\"b\":6}", true);
+    expect("{sums: [{total: /t, parts: [/a, /b]}]}", "{\"t\":10,\"a\":5,\"b\":6}", false);
+    expect("{sums: [{total: /t, parts: [/a, /b]}]}", "{\"t\":5,\"a\":5}", false);
+    expect("{shares: [{part: /a, of: /b, max: 0.005}]}", "{\"a\":5,\"b\":1000}", true);
+    expect("{shares: [{part: /a, of: /b, max: 0.005}]}", "{\"a\":6,\"b\":1000}", false);
+    expect("{shares: [{part: /a, of: /b, max: 0.005}]}", "{\"a\":0,\"b\":0}", false);
+    expect("{shares: [{part: /a, of: /b, max: 0.005}]}", "{\"a\":-1,\"b\":10}", false);
+}
+
+static void zero_tree_needs_integer_leaves(void **state)
+{
+    static const char accept[] = "{zero_tree: [{path: /e}]}";
+
+    (void) state;
+    expect(accept, "{\"e\":{\"a\":0,\"b\":{},\"c\":{\"d\":0}}}", true);
+    expect(accept, "{\"e\":{\"a\":0,\"c\":{\"d\":2}}}", false);
+    expect(accept, "{\"e\":{\"a\":0.0}}", false);
+    expect(accept, "{\"e\":{\"a\":false}}", false);
+    expect(accept, "{\"e\":{\"a\":null}}", false);
+    expect(accept, "{\"e\":{\"a\":-1,\"b\":1}}", false);
+    expect(accept, "{\"e\":{\"a\":{}}}", false);
+    expect(accept, "{\"e\":{}}", false);
+    expect(accept, "{}", false);
+}
+
+#define BURST                                                                                                          \
+    "{exact: [{path: /load/cps, equals: 160}], limits: [{path: /asr, op: '>=', value: 0.995, unit: ratio}], "          \
+    "shares: [{part: /timeouts, of: /offered, max: 0.005}], sums: [{total: /offered, parts: [/succeeded, /failed]}], " \
+    "equal: [{paths: [/failed, /timeouts]}]}"
+
+/* The seed's burst rules, as data. */
+static void burst_rules_are_data(void **state)
+{
+    (void) state;
+    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1000,\"succeeded\":996,\"failed\":4,\"timeouts\":4}", true);
+    expect(BURST, "{\"load\":{\"cps\":161},\"asr\":0.996,\"offered\":1000,\"succeeded\":996,\"failed\":4,\"timeouts\":4}", false);
+    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.994,\"offered\":1000,\"succeeded\":996,\"failed\":4,\"timeouts\":4}", false);
+    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1000,\"succeeded\":994,\"failed\":6,\"timeouts\":6}", false);
+    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1001,\"succeeded\":996,\"failed\":4,\"timeouts\":4}", false);
+    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1000,\"succeeded\":996,\"failed\":4,\"timeouts\":3}", false);
+}
+
+static void repeated_elements_are_alike(void **state)
+{
+    static const char accept[] = "{repeated: [{path: /s, count: 2, exact: [{path: /k, equals: 7}], starts_with: [{path: "
+                                 "/f, text: 'x{index}:'}], series: [{path: /p, values: [10, 20]}]}]}";
+
+    (void) state;
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10},{\"k\":7,\"f\":\"x1:b\",\"p\":20}]}", true);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10}]}", false);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10},{\"k\":8,\"f\":\"x1:b\",\"p\":20}]}", false);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10},{\"k\":7,\"f\":\"x0:b\",\"p\":20}]}", false);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:\",\"p\":10},{\"k\":7,\"f\":\"x1:b\",\"p\":20}]}", false);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":20},{\"k\":7,\"f\":\"x1:b\",\"p\":10}]}", false);
+    expect(accept, "{\"s\":{}}", false);
+    expect(accept, "{}", false);
+}
+
+#define MARK(phase, kind, ms) "{\"phase\":\"" phase "\",\"kind\":\"" kind "\",\"elapsed_ms\":" ms "}"
+
+static void phases_follow_their_rules(void **state)
+{
+    static const char accept[] = "{phases: {markers: /m, planned: [{phase: r, elapsed: 5s}], required: [a, b], "
+                                 "forbidden_kinds: [bad], monotonic: [a, b], min_spans: [{from: a, to: b, min: 2s}]}}";
+
+    (void) state;
+    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual_late", "2000") "]}", true);
+    expect(accept, "{\"m\":[" MARK("r", "planned", "5001") "," MARK("a", "actual", "0") "," MARK("b", "actual", "2000") "]}", false);
+    expect(accept, "{\"m\":[" MARK("r", "actual", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual", "2000") "]}", false);
+    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual", "1999") "]}", false);
+    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "planned", "2000") "]}", false);
+    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual", "2000.0") "]}", false);
+    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual", "2000") "," MARK("z", "bad", "1") "]}", false);
+    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "9000") "," MARK("b", "actual", "2000") "]}", false);
+    expect(accept, "{\"m\":{}}", false);
+    expect(accept, "{}", false);
+}
+
+static void bindings_hold_windows_to_markers(void **state)
+{
+    static const char accept[] =
+        "{bindings: [{markers: /m, origin: a, tolerance: 2s, bounds: [{value: /w, phase: b}]}]}";
+
+    (void) state;
+    expect(accept, "{\"w\":8.0,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}", true);
+    expect(accept, "{\"w\":12.0,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}", true);
+    expect(accept, "{\"w\":7.999,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}", false);
+    expect(accept, "{\"w\":10,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "," MARK("b", "actual", "11000") "]}", false);
+    expect(accept, "{\"w\":10,\"m\":[" MARK("b", "actual", "11000") "]}", false);
+    expect(accept, "{\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}", false);
+}
+
+static void nothing_checked_is_not_accepted(void **state)
+{
+    (void) state;
+    expect("{}", "{\"a\":1}", false);
+    expect("{exact: []}", "{\"a\":1}", false);
+}
+
+static void every_check_is_listed(void **state)
+{
+    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+
+    (void) state;
+    judge("{exact: [{name: first, path: /a, equals: 1}, {path: /b, equals: 2}], limits: [{path: /c, op: '<=', value: 3, "
+          "unit: s}]}",
+          "{\"a\":2}", &a);
+    assert_int_equal(cJSON_GetArraySize(json_get(a.document, "checks")), 3);
+    assert_string_equal(pointer_get(a.document, "/checks/0/name")->valuestring, "first");
+    assert_string_equal(pointer_get(a.document, "/checks/0/operator")->valuestring, "==");
+    assert_int_equal((int) pointer_get(a.document, "/checks/0/limit")->valuedouble, 1);
+    assert_int_equal((int) pointer_get(a.document, "/checks/0/actual")->valuedouble, 2);
+    assert_true(cJSON_IsNull(pointer_get(a.document, "/checks/0/error")));
+    assert_string_equal(pointer_get(a.document, "/checks/1/name")->valuestring, "/b");
+    assert_string_equal(pointer_get(a.document, "/checks/1/error")->valuestring, "absent");
+    assert_true(cJSON_IsNull(pointer_get(a.document, "/checks/2/actual")));
+    assert_string_equal(json_get(a.document, "report")->valuestring, "s/1.json");
+}
+
+/* A hostile report must not blow up the document that shows it. */
+static void huge_values_are_not_copied(void **state)
+{
+    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    char report[3000] = "{\"a\":[";
+
+    (void) state;
+    for (size_t i = 0; i < 1000; i++)
+        memcpy(report + 6 + 2 * i, "1,", 2);
+    memcpy(report + 6 + 2000 - 1, "]}", 3);
+    judge("{exact: [{path: /a, equals: 1}]}", report, &a);
+    assert_string_equal(pointer_get(a.document, "/checks/0/actual")->valuestring, "(array too large to show)");
+}
+
+static void compare_finds_the_first_difference(void **state)
+{
+    static const char accept[] = "{exact: [{path: /a, equals: 1}, {path: /b, equals: 2}]}";
+    static const struct {
+        const char *from;
+        const char *to;
+        const char *field;
+    } cases[] = {
+        { "\"verdict\":\"FAIL\"", "\"verdict\":\"PASS\"", "/verdict" },
+        { "\"actual\":3", "\"actual\":2", "/checks/1/actual" },
+        { "\"limit\":2", "\"limit\":3", "/checks/1/limit" },
+        { "\"passed\":false", "\"passed\":true", "/checks/1/passed" },
+        { "\"name\":\"/a\"", "\"name\":\"/c\"", "/checks/0/name" },
+        { "\"operator\":\"==\"", "\"operator\":\">=\"", "/checks/0/operator" },
+        { "\"report\":\"s/1.json\"", "\"report\":\"s/2.json\"", "/report" },
+        { "\"checks\":", "\"cheques\":", "/checks" },
+    };
+    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    struct buf b;
+    cJSON *differs = NULL;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    judge(accept, "{\"a\":1,\"b\":3}", &a);
+    assert_int_equal(acceptance_compare(a.document, a.document, &differs, &e), 0);
+    assert_null(differs);
+    buf_init(&b, LIMIT_KIB(64));
+    json_write(&b, a.document, JSON_COMPACT);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *found = strstr(b.data, cases[i].from);
+        AUTO_JSON cJSON *packaged = NULL;
+        char *text = NULL;
+
+        assert_non_null(found);
+        assert_true(asprintf(&text, "%.*s%s%s", (int) (found - b.data), b.data, cases[i].to,
+                             found + strlen(cases[i].from)) > 0);
+        assert_int_equal(json_parse(text, strlen(text), NULL, &packaged, &e), 0);
+        assert_int_equal(acceptance_compare(packaged, a.document, &differs, &e), 0);
+        assert_non_null(differs);
+        assert_string_equal(json_get(differs, "field")->valuestring, cases[i].field);
+        json_free(differs);
+        differs = NULL;
+        free(text);
+    }
+    buf_fini(&b);
+}
+
+static void compare_sees_a_missing_check(void **state)
+{
+    AUTO_ACCEPTANCE struct acceptance one = { 0 };
+    AUTO_ACCEPTANCE struct acceptance two = { 0 };
+    cJSON *differs = NULL;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    judge("{exact: [{path: /a, equals: 1}]}", "{\"a\":1}", &one);
+    judge("{exact: [{path: /a, equals: 1}, {path: /a, equals: 1.0}]}", "{\"a\":1}", &two);
+    assert_int_equal(acceptance_compare(one.document, two.document, &differs, &e), 0);
+    assert_string_equal(json_get(differs, "field")->valuestring, "/checks/1");
+    json_free(differs);
+    assert_int_equal(acceptance_compare(NULL, two.document, &differs, &e), 0);
+    assert_non_null(differs);
+    json_free(differs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_is_typed),
+        cmocka_unit_test(absent_and_absolute_path),
+        cmocka_unit_test(thresholds_include_their_limit),
+        cmocka_unit_test(counts_belong_together),
+        cmocka_unit_test(zero_tree_needs_integer_leaves),
+        cmocka_unit_test(burst_rules_are_data),
+        cmocka_unit_test(repeated_elements_are_alike),
+        cmocka_unit_test(phases_follow_their_rules),
+        cmocka_unit_test(bindings_hold_windows_to_markers),
+        cmocka_unit_test(nothing_checked_is_not_accepted),
+        cmocka_unit_test(every_check_is_listed),
+        cmocka_unit_test(huge_values_are_not_copied),
+        cmocka_unit_test(compare_finds_the_first_difference),
+        cmocka_unit_test(compare_sees_a_missing_check),
+    };
+
+    return cmocka_run_group_tests_name("acceptance", tests, NULL, NULL);
+}

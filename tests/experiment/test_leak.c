@@ -1,0 +1,230 @@
+#include "tests/lib/cases.h"
+#include "tests/lib/support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "experiment/leak.h"
+#include "experiment/pointer.h"
+#include "experiment/stats.h"
+
+static char *csv_of(const cJSON *row)
+{
+    const cJSON *t = json_get(row, "t_ms")->child;
+    const cJSON *v = json_get(row, "rss_kib")->child;
+    struct buf b;
+
+    buf_init(&b, LIMIT_MIB(1));
+    buf_puts(&b, "t_ms,rss_kib\n");
+    for (; t && v; t = t->next, v = v->next)
+        buf_printf(&b, "%.0f,%.0f\n", t->valuedouble, v->valuedouble);
+    return buf_take(&b, NULL);
+}
+
+static void evaluate(const char *csv, double limit, const struct leak_window *w, struct leak *out)
+{
+    struct err e = ERR_INIT;
+
+    if (leak_evaluate(csv, strlen(csv), limit, w, out, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+static void expect(const struct leak *l, const char *pointer, const cJSON *expected)
+{
+    const cJSON *j = pointer_get(l->document, pointer);
+
+    if (!expected)
+        return;
+    if (!cJSON_IsNumber(j) || !stats_close(j->valuedouble, expected->valuedouble, 1e-9, 1e-9))
+        fail_msg("%s: %.17g, expected %.17g", pointer, j ? j->valuedouble : 0.0, expected->valuedouble);
+}
+
+static const cJSON *series(const cJSON *gates, const char *name)
+{
+    const cJSON *row = NULL;
+
+    cJSON_ArrayForEach(row, json_get(gates, "cases"))
+        if (strcmp(json_get(row, "name")->valuestring, name) == 0)
+            return row;
+    return NULL;
+}
+
+static void every_vector_of_the_rule_agrees(void **state)
+{
+    cJSON *file = cases_read_json("tests/data/stats/leak_verdict.json");
+    cJSON *gates = cases_read_json("tests/data/stats/rss_gates.json");
+    const cJSON *row = NULL;
+    size_t compared = 0;
+
+    (void) state;
+    cJSON_ArrayForEach(row, json_get(file, "cases"))
+    {
+        const char *name = json_get(row, "case")->valuestring;
+        const cJSON *out = json_get(row, "out");
+        const cJSON *data = json_get(row, "t_ms") ? row : series(gates, name);
+        const cJSON *reason = json_get(out, "reason");
+        AUTO_LEAK struct leak l = { 0 };
+        char *csv = NULL;
+
+        if (!data)
+            continue; /* the file of series is a selection */
+        csv = csv_of(data);
+        evaluate(csv, json_get(row, "limit_mb_per_hour")->valuedouble, NULL, &l);
+        if (strcmp(leak_verdict_name(l.verdict), json_get(out, "verdict")->valuestring) != 0)
+            fail_msg("%s: %s", name, leak_verdict_name(l.verdict));
+        assert_string_equal(json_get(l.document, "verdict")->valuestring, leak_verdict_name(l.verdict));
+        if (reason)
+            assert_string_equal(json_get(l.document, "reason")->valuestring, reason->valuestring);
+        else
+            assert_true(cJSON_IsNull(json_get(l.document, "reason")));
+        expect(&l, "/blocks", json_get(out, "blocks"));
+        expect(&l, "/estimators/block_theil_sen_mb_per_hour", json_get(out, "rate_ts"));
+        expect(&l, "/estimators/endpoint_mb_per_hour", json_get(out, "rate_endpoint"));
+        expect(&l, "/sigma_block", json_get(out, "sigma_block"));
+        expect(&l, "/r1", json_get(out, "r1"));
+        expect(&l, "/r1_corrected", json_get(out, "r1_corrected"));
+        expect(&l, "/se", json_get(out, "se"));
+        expect(&l, "/lo", json_get(out, "lo"));
+        expect(&l, "/hi", json_get(out, "hi"));
+        free(csv);
+        compared++;
+    }
+    assert_int_equal(compared, 18);
+    cJSON_Delete(file);
+    cJSON_Delete(gates);
+}
+
+static void gates_stand_beside_the_verdict(void **state)
+{
+    cJSON *gates = cases_read_json("tests/data/stats/rss_gates.json");
+    const cJSON *row = NULL;
+
+    (void) state;
+    cJSON_ArrayForEach(row, json_get(gates, "cases"))
+    {
+        static const struct {
+            const char *key;
+            double limit;
+        } limits[] = { { "gate10", 10 }, { "gate15", 15 } };
+
+        for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+            const cJSON *gate = json_get(row, limits[i].key);
+            AUTO_LEAK struct leak l = { 0 };
+            char *csv = NULL;
+
+            if (!gate)
+                continue;
+            csv = csv_of(row);
+            evaluate(csv, limits[i].limit, NULL, &l);
+            assert_string_equal(pointer_get(l.document, "/gates/endpoint")->valuestring,
+                                json_get(gate, "endpoint")->valuestring);
+            assert_string_equal(pointer_get(l.document, "/gates/theil_sen")->valuestring,
+                                json_get(gate, "theil_sen")->valuestring);
+            expect(&l, "/estimators/theil_sen_mb_per_hour", pointer_get(row, "/out/theil_sen_mb_per_hour"));
+            expect(&l, "/estimators/ols_mb_per_hour", pointer_get(row, "/out/ols_mb_per_hour"));
+            free(csv);
+        }
+    }
+    cJSON_Delete(gates);
+}
+
+static void bad_series_are_invalid_with_a_reason(void **state)
+{
+    static const struct {
+        const char *csv;
+        enum leak_verdict verdict;
+        const char *reason;
+    } cases[] = {
+        { "t_ms,rss_kib\n", LEAK_INCONCLUSIVE, "no_samples" },
+        { "t_ms,rss_kib\n0,1\n1,1\n", LEAK_INCONCLUSIVE, "window_too_short" },
+        { "t_ms,rss_kib\n5,1\n4,1\n", LEAK_INVALID, "not_sorted" },
+        { "t_ms,rss_kib\n0,1.5\n", LEAK_INVALID, "not_integer" },
+        { "t_ms,rss_kib\n0,NaN\n", LEAK_INVALID, "not_finite" },
+        { "t_ms,rss_kib\n0,-inf\n", LEAK_INVALID, "not_finite" },
+        { "t_ms,rss_kib\n0,1e999\n", LEAK_INVALID, "not_finite" },
+        { "t_ms,rss_kib\n0,-4\n", LEAK_INVALID, "negative" },
+        { "t_ms,rss_kib\n0\n", LEAK_INVALID, "row_length" },
+        { "t_ms,rss_kib\n0,1,2\n", LEAK_INVALID, "row_length" },
+        { "t_ms,rss_kib\n0,1\n\n1,1\n", LEAK_INVALID, "row_length" },
+        { "t_ms,rss_kib\n0,\n", LEAK_INVALID, "not_integer" },
+        { "t_ms,rss_kib\n0,9007199254740993\n", LEAK_INVALID, "not_integer" },
+        { "t_ms,rss_kib\n0, 1\n", LEAK_INVALID, "not_integer" },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_LEAK struct leak l = { 0 };
+
+        evaluate(cases[i].csv, 10, NULL, &l);
+        if (l.verdict != cases[i].verdict || strcmp(json_get(l.document, "reason")->valuestring, cases[i].reason) != 0)
+            fail_msg("%zu: %s %s", i, leak_verdict_name(l.verdict), json_get(l.document, "reason")->valuestring);
+        assert_true(cJSON_IsNull(pointer_get(l.document, "/lo")));
+    }
+}
+
+static void what_is_no_series_file_is_an_error(void **state)
+{
+    static const char *const files[] = { "", "0,1\n", "rss_kib,t_ms\n0,1\n", "t_ms,rss_kibs\n0,1\n", "t_ms\n0\n" };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        struct leak l = { 0 };
+        struct err e = ERR_INIT;
+
+        assert_int_equal(leak_evaluate(files[i], strlen(files[i]), 10, NULL, &l, &e), -1);
+        assert_int_equal(e.kind, ERR_INPUT);
+    }
+}
+
+/* Twenty minutes flat, then ten of 60 MB/h: the window decides. Equal times are allowed. */
+static void window_selects_inclusively(void **state)
+{
+    struct buf b;
+    char *csv = NULL;
+    struct leak_window w = { 0 };
+
+    (void) state;
+    buf_init(&b, LIMIT_MIB(1));
+    buf_puts(&b, "t_ms,rss_kib,extra\n");
+    for (int t = 0; t <= 2400; t += 5)
+        buf_printf(&b, "%d,%d,x\n%d,%d,x\n", t * 1000, 800000 + (t > 1200 ? (t - 1200) * 17 : 0), t * 1000,
+                   800000 + (t > 1200 ? (t - 1200) * 17 : 0));
+    csv = buf_take(&b, NULL);
+    assert_true(leak_window_parse("0..1200000", &w));
+    {
+        AUTO_LEAK struct leak l = { 0 };
+
+        evaluate(csv, 10, &w, &l);
+        assert_int_equal(l.verdict, LEAK_PASS);
+        assert_int_equal((int) json_get(l.document, "samples")->valuedouble, 482);
+        assert_int_equal((int) pointer_get(l.document, "/window_ms/to")->valuedouble, 1200000);
+    }
+    assert_true(leak_window_parse("1200000..2400000", &w));
+    {
+        AUTO_LEAK struct leak l = { 0 };
+
+        evaluate(csv, 10, &w, &l);
+        assert_int_equal(l.verdict, LEAK_FAIL);
+    }
+    assert_false(leak_window_parse("5..4", &w));
+    assert_false(leak_window_parse("5", &w));
+    assert_false(leak_window_parse("..5", &w));
+    assert_false(leak_window_parse("1..2x", &w));
+    free(csv);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_vector_of_the_rule_agrees),
+        cmocka_unit_test(gates_stand_beside_the_verdict),
+        cmocka_unit_test(bad_series_are_invalid_with_a_reason),
+        cmocka_unit_test(what_is_no_series_file_is_an_error),
+        cmocka_unit_test(window_selects_inclusively),
+    };
+
+    return cmocka_run_group_tests_name("leak", tests, NULL, NULL);
+}
