@@ -7,21 +7,32 @@
 #include "base/num.h"
 #include "base/text.h"
 
-enum setting { DATA, LISTEN, BASE_URL, TEMPLATES, PORT_FILE, THREADS, IDLE, HEADER, DRAIN, SETTINGS };
+enum setting {
+    DATA,
+    LISTEN,
+    BASE_URL,
+    TEMPLATES,
+    PORT_FILE,
+    THREADS,
+    IDLE,
+    HEADER,
+    DRAIN,
+    SETTINGS
+};
 
 static const struct {
     const char *flag;
     const char *env;
 } settings[SETTINGS] = {
-    [DATA] = { "--data", "CLEANRUN_SERVER_DATA" },
-    [LISTEN] = { "--listen", "CLEANRUN_SERVER_LISTEN" },
-    [BASE_URL] = { "--base-url", "CLEANRUN_SERVER_BASE_URL" },
-    [TEMPLATES] = { "--templates", "CLEANRUN_SERVER_TEMPLATES" },
-    [PORT_FILE] = { "--port-file", NULL },
-    [THREADS] = { "--threads", "CLEANRUN_SERVER_THREADS" },
-    [IDLE] = { "--idle-timeout", "CLEANRUN_SERVER_IDLE_TIMEOUT" },
-    [HEADER] = { "--header-timeout", "CLEANRUN_SERVER_HEADER_TIMEOUT" },
-    [DRAIN] = { "--drain-timeout", "CLEANRUN_SERVER_DRAIN_TIMEOUT" },
+    [DATA] = {"--data", "CLEANRUN_SERVER_DATA"},
+    [LISTEN] = {"--listen", "CLEANRUN_SERVER_LISTEN"},
+    [BASE_URL] = {"--base-url", "CLEANRUN_SERVER_BASE_URL"},
+    [TEMPLATES] = {"--templates", "CLEANRUN_SERVER_TEMPLATES"},
+    [PORT_FILE] = {"--port-file", NULL},
+    [THREADS] = {"--threads", "CLEANRUN_SERVER_THREADS"},
+    [IDLE] = {"--idle-timeout", "CLEANRUN_SERVER_IDLE_TIMEOUT"},
+    [HEADER] = {"--header-timeout", "CLEANRUN_SERVER_HEADER_TIMEOUT"},
+    [DRAIN] = {"--drain-timeout", "CLEANRUN_SERVER_DRAIN_TIMEOUT"},
 };
 
 const char *config_env(char *const environment[], const char *name)
@@ -30,7 +41,8 @@ const char *config_env(char *const environment[], const char *name)
     size_t i = 0;
 
     for (i = 0; environment && environment[i]; i++) {
-        if (strncmp(environment[i], name, len) == 0 && environment[i][len] == '=' && environment[i][len + 1] != '\0')
+        if (strncmp(environment[i], name, len) == 0 && environment[i][len] == '=' &&
+            environment[i][len + 1] != '\0')
             return environment[i] + len + 1;
     }
     return NULL;
@@ -46,12 +58,14 @@ static int unknown_flag(const char *word, struct err *e)
         names[i] = settings[i].flag;
     near = text_nearest(word, names, SETTINGS);
     if (near)
-        return err_set(e, ERR_USAGE, "config.flag", "unknown option '%s'; did you mean '%s'?", word, near);
+        return err_set(e, ERR_USAGE, "config.flag", "unknown option '%s'; did you mean '%s'?", word,
+                       near);
     return err_set(e, ERR_USAGE, "config.flag", "unknown option '%s'", word);
 }
 
 /* Reads one flag at argv[*i] into values. */
-static int take_flag(int argc, char *const argv[], int *i, const char *values[SETTINGS], struct err *e)
+static int take_flag(int argc, char *const argv[], int *i, const char *values[SETTINGS],
+                     struct err *e)
 {
     const char *word = argv[*i];
     size_t len = strcspn(word, "=");
@@ -73,15 +87,16 @@ static int take_flag(int argc, char *const argv[], int *i, const char *values[SE
     return unknown_flag(word, e);
 }
 
-static int take_number(const char *text, const char *what, unsigned low, unsigned high, unsigned *out, struct err *e)
+static int take_number(const char *text, const char *what, unsigned low, unsigned high,
+                       unsigned *out, struct err *e)
 {
     uint64_t v = 0;
 
     if (!text)
         return 0;
     if (!num_parse_u64(text, strlen(text), high, &v) || v < low)
-        return err_set(e, ERR_USAGE, "config.number", "%s must be a whole number from %u to %u, not '%s'", what, low,
-                       high, text);
+        return err_set(e, ERR_USAGE, "config.number",
+                       "%s must be a whole number from %u to %u, not '%s'", what, low, high, text);
     *out = (unsigned) v;
     return 0;
 }
@@ -92,10 +107,12 @@ static int check_base_url(const char *url, struct err *e)
 
     if (!url)
         return 0;
-    if ((strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) || url[len - 1] == '/' || len > 200 ||
-        strpbrk(url, " \"'<>\\?#"))
+    if ((strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) ||
+        url[len - 1] == '/' || len > 200 || strpbrk(url, " \"'<>\\?#"))
         return err_set(e, ERR_USAGE, "config.base-url",
-                       "--base-url must be http(s)://HOST[:PORT][/PREFIX] without a slash at the end, not '%s'", url);
+                       "--base-url must be http(s)://HOST[:PORT][/PREFIX] without a slash at the "
+                       "end, not '%s'",
+                       url);
     return 0;
 }
 
@@ -108,10 +125,11 @@ static unsigned default_threads(void)
     return n > 32 ? 64 : (unsigned) n * 2;
 }
 
-int config_parse(int argc, char *const argv[], char *const environment[], struct config *out, struct err *e)
+int config_parse(int argc, char *const argv[], char *const environment[], struct config *out,
+                 struct err *e)
 {
-    const char *values[SETTINGS] = { NULL };
-    struct config c = { .data = NULL };
+    const char *values[SETTINGS] = {NULL};
+    struct config c = {.data = NULL};
     int i = 0;
     size_t s = 0;
 
@@ -132,7 +150,8 @@ int config_parse(int argc, char *const argv[], char *const environment[], struct
     c.idle_s = 15;
     c.header_s = 20;
     c.drain_s = 30;
-    if (check_base_url(c.base_url, e) < 0 || take_number(values[THREADS], "--threads", 2, 64, &c.threads, e) < 0 ||
+    if (check_base_url(c.base_url, e) < 0 ||
+        take_number(values[THREADS], "--threads", 2, 64, &c.threads, e) < 0 ||
         take_number(values[IDLE], "--idle-timeout", 1, 600, &c.idle_s, e) < 0 ||
         take_number(values[HEADER], "--header-timeout", 1, 600, &c.header_s, e) < 0 ||
         take_number(values[DRAIN], "--drain-timeout", 1, 600, &c.drain_s, e) < 0)

@@ -15,7 +15,8 @@ struct config {
     const char *listen;    /* --listen, CLEANRUN_SERVER_LISTEN, 127.0.0.1:8620 */
     const char *base_url;  /* --base-url, CLEANRUN_SERVER_BASE_URL; NULL: http://<listen> */
     const char *templates; /* --templates, CLEANRUN_SERVER_TEMPLATES; NULL: those in the program */
-    const char *port_file; /* --port-file: the real address is written there once it is listening; NULL: not */
+    const char *port_file; /* --port-file: the real address is written there once it is listening;
+                              NULL: not */
     unsigned threads;      /* --threads, CLEANRUN_SERVER_THREADS, max(4, 2 × processors) */
     unsigned idle_s;       /* --idle-timeout, CLEANRUN_SERVER_IDLE_TIMEOUT, 15 */
     unsigned header_s;     /* --header-timeout, CLEANRUN_SERVER_HEADER_TIMEOUT, 20 */
@@ -25,8 +26,9 @@ struct config {
 #define CONFIG_DATA_DEFAULT "/var/lib/cleanrun"
 #define CONFIG_LISTEN_DEFAULT "127.0.0.1:8620"
 
-/* argv: the words after the command. Values are borrowed from argv and environment. A flag may be "--x V" or "--x=V";
- * unknown ones are ERR_USAGE with "did you mean". */
-int config_parse(int argc, char *const argv[], char *const environment[], struct config *out, struct err *e) MUST_CHECK;
+/* argv: the words after the command. Values are borrowed from argv and environment. A flag may be
+ * "--x V" or "--x=V"; unknown ones are ERR_USAGE with "did you mean". */
+int config_parse(int argc, char *const argv[], char *const environment[], struct config *out,
+                 struct err *e) MUST_CHECK;
 /* Value of NAME in a NULL-ended environment list, or NULL. Empty counts as absent. */
 const char *config_env(char *const environment[], const char *name);

@@ -11,8 +11,8 @@
 
 static int connect_to(const char *listen, struct err *e)
 {
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
-    const struct timeval wait = { .tv_sec = WAIT_S };
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    const struct timeval wait = {.tv_sec = WAIT_S};
     struct addrinfo *list = NULL;
     const char *colon = strrchr(listen, ':');
     char host[256];
@@ -36,7 +36,8 @@ static int connect_to(const char *listen, struct err *e)
         memcpy(host, "::1", sizeof "::1");
     rc = getaddrinfo(host, colon + 1, &hints, &list);
     if (rc != 0)
-        return err_set(e, ERR_USAGE, "healthcheck.address", "cannot resolve '%s': %s", listen, gai_strerror(rc));
+        return err_set(e, ERR_USAGE, "healthcheck.address", "cannot resolve '%s': %s", listen,
+                       gai_strerror(rc));
     fd = socket(list->ai_family, list->ai_socktype | SOCK_CLOEXEC, list->ai_protocol);
     rc = fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait) < 0 ||
                  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) < 0 ||
@@ -49,7 +50,8 @@ static int connect_to(const char *listen, struct err *e)
 
 int healthcheck(const char *listen, struct err *e)
 {
-    static const char request[] = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    static const char request[] =
+        "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     static const char wanted[] = "HTTP/1.1 200 ";
     char answer[sizeof wanted] = "";
     size_t got = 0;

@@ -4,5 +4,6 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-/* GET /readyz at ADDR:PORT (a wildcard address is asked on loopback), within five seconds. 0: it said 200. */
+/* GET /readyz at ADDR:PORT (a wildcard address is asked on loopback), within five seconds. 0: it
+ * said 200. */
 int healthcheck(const char *listen, struct err *e) MUST_CHECK;

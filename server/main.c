@@ -24,17 +24,18 @@
 
 static void print_help(FILE *out)
 {
-    (void) fprintf(out,
-                   "Usage: cleanrun-server COMMAND [OPTION...]\n\n"
-                   "  serve --data DIR --listen ADDR:PORT [--base-url URL] [--templates DIR]\n"
-                   "        [--threads N] [--port-file FILE] [--idle-timeout S] [--header-timeout S]\n"
-                   "        [--drain-timeout S]   answers HTTP until SIGTERM\n"
-                   "  healthcheck [--listen ADDR:PORT]   exit 0 when the server is ready\n"
-                   "  version\n"
-                   "%s"
-                   "\nOptions of serve may also come from the environment: CLEANRUN_SERVER_DATA,\n"
-                   "CLEANRUN_SERVER_LISTEN, CLEANRUN_SERVER_BASE_URL and so on; a flag wins.\n",
-                   admin_help());
+    (void) fprintf(
+        out,
+        "Usage: cleanrun-server COMMAND [OPTION...]\n\n"
+        "  serve --data DIR --listen ADDR:PORT [--base-url URL] [--templates DIR]\n"
+        "        [--threads N] [--port-file FILE] [--idle-timeout S] [--header-timeout S]\n"
+        "        [--drain-timeout S]   answers HTTP until SIGTERM\n"
+        "  healthcheck [--listen ADDR:PORT]   exit 0 when the server is ready\n"
+        "  version\n"
+        "%s"
+        "\nOptions of serve may also come from the environment: CLEANRUN_SERVER_DATA,\n"
+        "CLEANRUN_SERVER_LISTEN, CLEANRUN_SERVER_BASE_URL and so on; a flag wins.\n",
+        admin_help());
 }
 
 static int usage(const struct err *e)
@@ -46,7 +47,7 @@ static int usage(const struct err *e)
 /* Uploads hold two descriptors each. */
 static void raise_descriptors(void)
 {
-    struct rlimit r = { .rlim_cur = 0 };
+    struct rlimit r = {.rlim_cur = 0};
 
     if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= DESCRIPTORS)
         return;
@@ -58,7 +59,7 @@ static void raise_descriptors(void)
 /* Until a signal ends it; returns its number. */
 static int run(struct service *s, const sigset_t *signals, char *const environment[])
 {
-    const struct timespec tick = { .tv_nsec = TICK_MS * 1000000L };
+    const struct timespec tick = {.tv_nsec = TICK_MS * 1000000L};
     uint64_t watchdog_ns = notify_watchdog_ns(environment);
     uint64_t fed_ns = clock_monotonic_ns();
 
@@ -77,30 +78,32 @@ static int run(struct service *s, const sigset_t *signals, char *const environme
 
 static int serve(int argc, char *const argv[], char *const environment[])
 {
-    struct config config = { .data = NULL };
+    struct config config = {.data = NULL};
     struct service *s = NULL;
     sigset_t signals;
     int listen_fd = -1;
     int by = 0;
     struct err e = ERR_INIT;
 
-    if (config_parse(argc, argv, environment, &config, &e) < 0 || notify_listen_fd(environment, &listen_fd, &e) < 0)
+    if (config_parse(argc, argv, environment, &config, &e) < 0 ||
+        notify_listen_fd(environment, &listen_fd, &e) < 0)
         return usage(&e);
-    /* Blocked before the first thread, so that every thread inherits it and only sigtimedwait sees them. */
+    /* Blocked before the first thread, so that every thread inherits it and only sigtimedwait sees
+     * them. */
     (void) sigemptyset(&signals);
     (void) sigaddset(&signals, SIGTERM);
     (void) sigaddset(&signals, SIGINT);
     (void) sigaddset(&signals, SIGHUP);
     (void) sigaddset(&signals, SIGPIPE);
     (void) pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    (void) mallopt(M_ARENA_MAX, HEAPS);
+    (void) mallopt(M_ARENA_MAX, HEAPS); /* NOLINT(concurrency-mt-unsafe): no other thread yet */
     raise_descriptors();
     if (service_start(&config, listen_fd, &s, &e) < 0) {
         log_event(LOG_ERROR, "serve.failed", "code=%s text=\"%s\"", e.code, e.text);
         return EXIT_USAGE;
     }
-    log_event(LOG_INFO, "serve.ready", "url=%s data=%s threads=%u version=" CLEANRUN_VERSION, service_base_url(s),
-              config.data, config.threads);
+    log_event(LOG_INFO, "serve.ready", "url=%s data=%s threads=%u version=" CLEANRUN_VERSION,
+              service_base_url(s), config.data, config.threads);
     notify_send(environment, "READY=1");
     by = run(s, &signals, environment);
     notify_send(environment, "STOPPING=1");
@@ -112,7 +115,7 @@ static int serve(int argc, char *const argv[], char *const environment[])
 
 static int check_health(int argc, char *const argv[], char *const environment[])
 {
-    struct config config = { .data = NULL };
+    struct config config = {.data = NULL};
     struct err e = ERR_INIT;
 
     if (config_parse(argc, argv, environment, &config, &e) < 0)
@@ -136,7 +139,8 @@ int main(int argc, char *argv[])
         (void) printf("cleanrun-server %s\n", CLEANRUN_VERSION);
         return EXIT_OK;
     }
-    if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0) {
+    if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 ||
+        strcmp(command, "-h") == 0) {
         print_help(stdout);
         return EXIT_OK;
     }

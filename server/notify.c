@@ -17,7 +17,7 @@
 void notify_send(char *const environment[], const char *state)
 {
     const char *path = config_env(environment, "NOTIFY_SOCKET");
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = path ? strlen(path) : 0;
     AUTO_FD int fd = -1;
 
@@ -41,7 +41,8 @@ uint64_t notify_watchdog_ns(char *const environment[])
 
     if (!usec || !num_parse_u64(usec, strlen(usec), UINT64_C(86400000000), &value))
         return 0;
-    if (pid && (!num_parse_u64(pid, strlen(pid), UINT32_MAX, &owner) || owner != (uint64_t) getpid()))
+    if (pid &&
+        (!num_parse_u64(pid, strlen(pid), UINT32_MAX, &owner) || owner != (uint64_t) getpid()))
         return 0;
     return value * 1000 / 2;
 }
@@ -57,12 +58,14 @@ int notify_listen_fd(char *const environment[], int *out_fd, struct err *e)
     socklen_t len = sizeof accepting;
 
     *out_fd = -1;
-    if (!pid || !fds || !num_parse_u64(pid, strlen(pid), UINT32_MAX, &owner) || owner != (uint64_t) getpid())
+    if (!pid || !fds || !num_parse_u64(pid, strlen(pid), UINT32_MAX, &owner) ||
+        owner != (uint64_t) getpid())
         return 0;
     if (!num_parse_u64(fds, strlen(fds), 64, &n) || n != 1)
         return err_set(e, ERR_USAGE, "notify.fds", "LISTEN_FDS must be 1, not '%s'", fds);
     if (getsockopt(FIRST_FD, SOL_SOCKET, SO_ACCEPTCONN, &accepting, &len) < 0 || accepting == 0)
-        return err_set(e, ERR_USAGE, "notify.socket", "the handed descriptor is no listening socket");
+        return err_set(e, ERR_USAGE, "notify.socket",
+                       "the handed descriptor is no listening socket");
     len = sizeof type;
     if (getsockopt(FIRST_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_STREAM)
         return err_set(e, ERR_USAGE, "notify.socket", "the handed descriptor is no stream socket");

@@ -40,7 +40,7 @@ static int make_base_url(struct service *s, unsigned port, struct err *e)
     const char *colon = strrchr(listen, ':');
     size_t len = colon ? (size_t) (colon - listen) : 0;
     size_t size = 0;
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, 1024);
     if (s->config->base_url) {
@@ -76,7 +76,8 @@ static int open_parts(struct service *s, struct err *e)
     a->base_url = s->base_url;
     a->started_us = clock_realtime_us();
     if (store_open(s->config->data, STORE_SERVE, s->config->threads + WORKERS, &a->store, e) < 0 ||
-        store_set_base_url(a->store, s->base_url, e) < 0 || pages_load(s->config->templates, &a->pages, e) < 0)
+        store_set_base_url(a->store, s->base_url, e) < 0 ||
+        pages_load(s->config->templates, &a->pages, e) < 0)
         return -1;
     a->assets = assets_new(&embed_web);
     a->cache = cache_new(CACHE_BYTES, api_probe, a);
@@ -115,8 +116,8 @@ int service_start(const struct config *config, int listen_fd, struct service **o
     if (!s)
         return err_set(e, ERR_NOMEM, "service.memory", "out of memory");
     s->config = config;
-    if ((fd < 0 && listener_bind(config->listen, &fd, &port, e) < 0) || make_base_url(s, port, e) < 0 ||
-        open_parts(s, e) < 0 || open_listener(s, fd, e) < 0) {
+    if ((fd < 0 && listener_bind(config->listen, &fd, &port, e) < 0) ||
+        make_base_url(s, port, e) < 0 || open_parts(s, e) < 0 || open_listener(s, fd, e) < 0) {
         service_stop(s);
         return -1;
     }
@@ -152,7 +153,7 @@ void service_tick(struct service *s)
 /* Waits until no request is under way; false after the limit. */
 static bool wait_quiet(struct listener *l, uint64_t limit_ns)
 {
-    const struct timespec pause = { .tv_nsec = TICK_NS };
+    const struct timespec pause = {.tv_nsec = TICK_NS};
     uint64_t until = clock_monotonic_ns() + limit_ns;
 
     while (atomic_load(&listener_counters(l)->active) > 0) {
@@ -174,7 +175,8 @@ void service_stop(struct service *s)
     if (a->listener) {
         listener_quiesce(a->listener);
         if (!wait_quiet(a->listener, (uint64_t) s->config->drain_s * UINT64_C(1000000000)))
-            log_event(LOG_WARN, "service.cut", "requests=%zu", atomic_load(&listener_counters(a->listener)->active));
+            log_event(LOG_WARN, "service.cut", "requests=%zu",
+                      atomic_load(&listener_counters(a->listener)->active));
         listener_close_gate(a->listener);
     }
     ingest_stop(a->ingest);

@@ -10,8 +10,8 @@
 /* The asker's token; found false when there is none. False: answered 401. */
 static bool read_token(struct request *q, struct store_token *out)
 {
-    struct digest hash = { .bytes = { 0 } };
-    struct store_token token = { .found = false };
+    struct digest hash = {.bytes = {0}};
+    struct store_token token = {.found = false};
     struct err e = ERR_INIT;
 
     switch (auth_bearer(q, &hash)) {
@@ -48,7 +48,8 @@ static bool may_see(const struct store_token *t, bool is_private, int64_t projec
 
 const char *access_project_name(struct request *q)
 {
-    const char *name = arena_printf(&q->arena, "%s/%s", request_param(q, "o"), request_param(q, "r"));
+    const char *name =
+        arena_printf(&q->arena, "%s/%s", request_param(q, "o"), request_param(q, "r"));
 
     if (name && text_is_project(name))
         return name;
@@ -58,7 +59,7 @@ const char *access_project_name(struct request *q)
 
 bool access_see(struct request *q, bool is_private, int64_t project_id)
 {
-    struct store_token token = { .found = false };
+    struct store_token token = {.found = false};
 
     if (!read_token(q, &token))
         return false;
@@ -73,7 +74,7 @@ bool access_see(struct request *q, bool is_private, int64_t project_id)
 bool access_read_project(struct request *q, const char **out_name, struct store_project *out)
 {
     const char *name = access_project_name(q);
-    struct store_project project = { .id = 0 };
+    struct store_project project = {.id = 0};
     struct err e = ERR_INIT;
 
     if (!name)
@@ -92,10 +93,11 @@ bool access_read_project(struct request *q, const char **out_name, struct store_
     return true;
 }
 
-bool access_write_project(struct request *q, unsigned scope, const char **out_name, struct store_project *out)
+bool access_write_project(struct request *q, unsigned scope, const char **out_name,
+                          struct store_project *out)
 {
-    struct store_token token = { .found = false };
-    struct store_project project = { .id = 0 };
+    struct store_token token = {.found = false};
+    struct store_project project = {.id = 0};
     struct err e = ERR_INIT;
     const char *name = NULL;
 
@@ -130,8 +132,8 @@ bool access_write_project(struct request *q, unsigned scope, const char **out_na
 
 bool access_viewer(struct request *q, struct store_viewer *out)
 {
-    struct store_token token = { .found = false };
-    struct store_viewer viewer = { .all = false };
+    struct store_token token = {.found = false};
+    struct store_viewer viewer = {.all = false};
 
     if (!read_token(q, &token))
         return false;
@@ -157,7 +159,7 @@ static bool names_another(struct request *q, const struct store_run *run)
 bool access_run(struct request *q, struct store_run *out)
 {
     const char *id = request_param(q, "run");
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
     struct err e = ERR_INIT;
 
     if (!text_is_run_id(id)) {
@@ -178,6 +180,6 @@ bool access_run(struct request *q, struct store_run *out)
         return false;
     }
     *out = run;
-    run = (struct store_run){ .id = 0 };
+    run = (struct store_run){.id = 0};
     return true;
 }

@@ -15,13 +15,16 @@
 /* "{o}/{r}" of the route in the arena; NULL after a 404 when it is no project name. */
 const char *access_project_name(struct request *q) MUST_CHECK;
 /* The project of the route, readable by the asker. */
-bool access_read_project(struct request *q, const char **out_name, struct store_project *out) MUST_CHECK;
-/* The project of the route, with a token that has the scope (AUTH_*): 401 without a valid token, 404 when the project is
- * not there for the asker, 403 otherwise. */
-bool access_write_project(struct request *q, unsigned scope, const char **out_name, struct store_project *out) MUST_CHECK;
+bool access_read_project(struct request *q, const char **out_name,
+                         struct store_project *out) MUST_CHECK;
+/* The project of the route, with a token that has the scope (AUTH_*): 401 without a valid token,
+ * 404 when the project is not there for the asker, 403 otherwise. */
+bool access_write_project(struct request *q, unsigned scope, const char **out_name,
+                          struct store_project *out) MUST_CHECK;
 /* May the asker see a thing of a project? 404 when not; 401 for a token that is not valid. */
 bool access_see(struct request *q, bool is_private, int64_t project_id) MUST_CHECK;
 /* What the asker sees of several projects. */
 bool access_viewer(struct request *q, struct store_viewer *out) MUST_CHECK;
-/* The run named by the route's {run}, seen by the asker; when the route names a project it must be that run's. */
+/* The run named by the route's {run}, seen by the asker; when the route names a project it must be
+ * that run's. */
 bool access_run(struct request *q, struct store_run *out) MUST_CHECK;

@@ -46,8 +46,8 @@ const struct route *api_routes(size_t *out_n);
 struct content *api_error_page(struct request *q, const cJSON *problem);
 /* cache_probe over api_watch's form; cls is the struct api. */
 bool api_probe(void *cls, const void *watch, size_t len);
-/* The answer of q depends on the bytes of this archive: a cached copy is dropped when the file changes. A damaged one is
- * never cached. At most two per answer. */
+/* The answer of q depends on the bytes of this archive: a cached copy is dropped when the file
+ * changes. A damaged one is never cached. At most two per answer. */
 void api_watch(struct request *q, const struct digest *archive);
 
 static inline struct api *api_of(const struct request *q)
@@ -94,7 +94,8 @@ enum route_result health_ready(struct request *q);
 enum route_result health_metrics(struct request *q);
 enum route_result health_version(struct request *q);
 
-/* SHA-256 of large generated bodies, remembered by a key that decides their bytes; thread-safe, bounded. */
+/* SHA-256 of large generated bodies, remembered by a key that decides their bytes; thread-safe,
+ * bounded. */
 struct digest_memo *digest_memo_new(void) MUST_CHECK;
 void digest_memo_free(struct digest_memo *m); /* accepts NULL */
 bool digest_memo_get(struct digest_memo *m, const struct digest *key, struct digest *out);

@@ -45,10 +45,14 @@ static void draw(struct buf *out, const char *word)
     buf_printf(out,
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"20\" role=\"img\" "
                "aria-label=\"" LABEL ": %s\"><title>" LABEL ": %s</title>"
-               "<rect width=\"%u\" height=\"20\" fill=\"#24292f\"/><rect x=\"%u\" width=\"%u\" height=\"20\" fill=\"%s\"/>"
-               "<g fill=\"#fff\" text-anchor=\"middle\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\">"
-               "<text x=\"%u\" y=\"14\">" LABEL "</text><text x=\"%u\" y=\"14\">%s</text></g></svg>\n",
-               left + right, word, word, left, left, right, colour_of(word), left / 2, left + right / 2, word);
+               "<rect width=\"%u\" height=\"20\" fill=\"#24292f\"/><rect x=\"%u\" width=\"%u\" "
+               "height=\"20\" fill=\"%s\"/>"
+               "<g fill=\"#fff\" text-anchor=\"middle\" font-family=\"Verdana,DejaVu "
+               "Sans,sans-serif\" font-size=\"11\">"
+               "<text x=\"%u\" y=\"14\">" LABEL
+               "</text><text x=\"%u\" y=\"14\">%s</text></g></svg>\n",
+               left + right, word, word, left, left, right, colour_of(word), left / 2,
+               left + right / 2, word);
 }
 
 /* The newest run that has a verdict; "no data" before there is one. Words of the registry only. */
@@ -69,10 +73,10 @@ static const char *newest_word(const cJSON *gate)
 
 enum route_result page_badge(struct request *q)
 {
-    struct store_project project = { .id = 0 };
+    struct store_project project = {.id = 0};
     const char *name = NULL;
     AUTO_JSON cJSON *document = NULL;
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     struct content *c = NULL;
     char *bytes = NULL;
     size_t len = 0;
@@ -84,7 +88,8 @@ enum route_result page_badge(struct request *q)
         reply_not_found(q);
         return ROUTE_DONE;
     }
-    if (doc_gate(api_of(q)->store, name, request_param(q, "gate"), &document, &e) < 0 && e.kind != ERR_NOTFOUND) {
+    if (doc_gate(api_of(q)->store, name, request_param(q, "gate"), &document, &e) < 0 &&
+        e.kind != ERR_NOTFOUND) {
         reply_err(q, &e);
         return ROUTE_DONE;
     }

@@ -1,4 +1,5 @@
-/* Evidence goes out: the archive, its members by offset, the bundle. Bytes are checked against their digest before. */
+/* Evidence goes out: the archive, its members by offset, the bundle. Bytes are checked against
+ * their digest before. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ struct digest_memo *digest_memo_new(void)
     struct digest_memo *m = calloc(1, sizeof *m);
 
     if (m)
-        (void) pthread_mutex_init(&m->rows_lock, NULL); /* cannot fail with default attributes on Linux */
+        (void) pthread_mutex_init(&m->rows_lock,
+                                  NULL); /* cannot fail with default attributes on Linux */
     return m;
 }
 
@@ -66,7 +68,9 @@ void digest_memo_put(struct digest_memo *m, const struct digest *key, const stru
 static void reply_damaged(struct request *q, const struct err *e)
 {
     if (e->kind == ERR_TRUST)
-        reply_problem(q, 500, "damaged", "the stored evidence is damaged: its bytes no longer have their digest", NULL);
+        reply_problem(q, 500, "damaged",
+                      "the stored evidence is damaged: its bytes no longer have their digest",
+                      NULL);
     else
         reply_err(q, e);
 }
@@ -74,8 +78,8 @@ static void reply_damaged(struct request *q, const struct err *e)
 /* The run of the route and its archive, checked. */
 static bool open_run(struct request *q, struct store_run *out, int *out_fd)
 {
-    AUTO_STORE_RUN struct store_run opened = { .id = 0 };
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run opened = {.id = 0};
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
     struct err e = ERR_INIT;
 
     if (!access_run(q, &run))
@@ -85,7 +89,7 @@ static bool open_run(struct request *q, struct store_run *out, int *out_fd)
         return false;
     }
     *out = run;
-    run = (struct store_run){ .id = 0 };
+    run = (struct store_run){.id = 0};
     return true;
 }
 
@@ -101,7 +105,7 @@ static void finish(struct request *q, struct content *c, const struct digest *d,
 
 enum route_result download_archive(struct request *q)
 {
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
     struct content *c = NULL;
     int fd = -1;
 
@@ -125,7 +129,8 @@ static bool has_suffix(const char *name, const char *suffix)
 /* Shown as plain text, or only downloaded: whatever it holds, a browser must not run it. */
 static bool is_text(const char *path)
 {
-    static const char *const suffixes[] = { ".json", ".jsonl", ".log", ".txt", ".md", ".csv", ".folded", ".yaml" };
+    static const char *const suffixes[] = {".json", ".jsonl", ".log",    ".txt",
+                                           ".md",   ".csv",   ".folded", ".yaml"};
     size_t i = 0;
 
     for (i = 0; i < ARRAY_LEN(suffixes); i++) {
@@ -137,9 +142,9 @@ static bool is_text(const char *path)
 
 enum route_result download_member(struct request *q)
 {
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
     const char *path = request_param(q, "path");
-    struct store_member member = { .offset = 0 };
+    struct store_member member = {.offset = 0};
     struct content *c = NULL;
     int fd = -1;
     struct err e = ERR_INIT;
@@ -186,16 +191,19 @@ static int ingredients_get(struct store *s, const char *run, struct ingredients 
         store_run_key_pem(s, run, &out->pem, e) < 0 ||
         public_key_parse(out->pem, strlen(out->pem), &out->runner, e) < 0)
         return -1;
-    if (store_run_document(s, run, STORE_VERDICT_ENVELOPE, &out->verdict, &out->verdict_len, e) < 0 &&
+    if (store_run_document(s, run, STORE_VERDICT_ENVELOPE, &out->verdict, &out->verdict_len, e) <
+            0 &&
         e->kind != ERR_NOTFOUND)
         return -1;
     return 0;
 }
 
-static int make_bundle(struct store *s, const struct store_run *run, struct bundle **out, struct err *e)
+static int make_bundle(struct store *s, const struct store_run *run, struct bundle **out,
+                       struct err *e)
 {
-    __attribute__((cleanup(ingredients_fini))) struct ingredients i = { .envelope = NULL };
-    struct bundle_input in = { .run = run->run, .archive_digest = &run->archive, .archive_size = run->archive_size };
+    __attribute__((cleanup(ingredients_fini))) struct ingredients i = {.envelope = NULL};
+    struct bundle_input in = {
+        .run = run->run, .archive_digest = &run->archive, .archive_size = run->archive_size};
 
     if (ingredients_get(s, run->run, &i, e) < 0)
         return -1;
@@ -209,7 +217,8 @@ static int make_bundle(struct store *s, const struct store_run *run, struct bund
 }
 
 /* Decides the bundle's bytes without reading the archive: its digest and every part in memory. */
-static int bundle_key(const struct bundle *b, const struct digest *archive, struct digest *out, struct err *e)
+static int bundle_key(const struct bundle *b, const struct digest *archive, struct digest *out,
+                      struct err *e)
 {
     struct digest_state *state = digest_new();
     size_t i = 0;
@@ -251,10 +260,10 @@ static int hash_bundle(const struct bundle *b, int fd, struct digest *out, struc
     return rc;
 }
 
-static int bundle_digest(struct digest_memo *memo, const struct bundle *b, const struct digest *archive, int fd,
-                         struct digest *out, struct err *e)
+static int bundle_digest(struct digest_memo *memo, const struct bundle *b,
+                         const struct digest *archive, int fd, struct digest *out, struct err *e)
 {
-    struct digest key = { .bytes = { 0 } };
+    struct digest key = {.bytes = {0}};
 
     if (bundle_key(b, archive, &key, e) < 0)
         return -1;
@@ -287,7 +296,7 @@ static struct content *bundle_content(struct bundle *b, int fd)
     for (i = 0; i < n; i++) { /* exactly one part is the archive */
         struct bundle_part p = bundle_part_get(b, i);
 
-        parts[i] = (struct reply_part){ .bytes = p.bytes, .fd = p.bytes ? -1 : fd, .size = p.len };
+        parts[i] = (struct reply_part){.bytes = p.bytes, .fd = p.bytes ? -1 : fd, .size = p.len};
     }
     c = content_parts(TYPE_TAR, parts, n, NULL);
     if (c)
@@ -299,18 +308,19 @@ static struct content *bundle_content(struct bundle *b, int fd)
 
 enum route_result download_bundle(struct request *q)
 {
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
     struct api *a = api_of(q);
     struct bundle *b = NULL;
     struct content *c = NULL;
-    struct digest digest = { .bytes = { 0 } };
+    struct digest digest = {.bytes = {0}};
     const char *name = NULL;
     int fd = -1;
     struct err e = ERR_INIT;
 
     if (!open_run(q, &run, &fd))
         return ROUTE_DONE;
-    if (make_bundle(a->store, &run, &b, &e) < 0 || bundle_digest(a->memo, b, &run.archive, fd, &digest, &e) < 0) {
+    if (make_bundle(a->store, &run, &b, &e) < 0 ||
+        bundle_digest(a->memo, b, &run.archive, fd, &digest, &e) < 0) {
         bundle_free(b);
         (void) close(fd); /* was only read */
         reply_err(q, &e);

@@ -25,7 +25,7 @@ static void reply_plain(struct request *q, unsigned status, cJSON *document)
 
 enum route_result health_alive(struct request *q)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
 
     json_doc_init_object(&d);
     json_add_string(&d, NULL, "status", "ok");
@@ -59,7 +59,7 @@ static bool add_check(struct json_doc *d, cJSON *list, const char *name, bool ok
 
 enum route_result health_ready(struct request *q)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     const struct api *a = api_of(q);
     cJSON *list = NULL;
     uint64_t room = 0;
@@ -69,8 +69,10 @@ enum route_result health_ready(struct request *q)
     json_doc_init_object(&d);
     list = json_add_array(&d, NULL, "checks");
     ready = add_check(&d, list, "store", store_ready(a->store, &e) == 0, e.text);
-    ready &= add_check(&d, list, "disk", disk_free(a, &room) && room >= DISK_MIN, "less than 64 MiB are free");
-    ready &= add_check(&d, list, "queue", ingest_waiting(a->ingest) < LIMIT_QUEUE / 2, "the ingest queue is long");
+    ready &= add_check(&d, list, "disk", disk_free(a, &room) && room >= DISK_MIN,
+                       "less than 64 MiB are free");
+    ready &= add_check(&d, list, "queue", ingest_waiting(a->ingest) < LIMIT_QUEUE / 2,
+                       "the ingest queue is long");
     json_add_bool(&d, NULL, "ready", ready);
     reply_plain(q, ready ? 200 : 503, json_doc_take(&d, NULL));
     return ROUTE_DONE;
@@ -78,7 +80,7 @@ enum route_result health_ready(struct request *q)
 
 enum route_result health_version(struct request *q)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
 
     json_doc_init_object(&d);
     json_add_string(&d, NULL, "name", "cleanrun-server");
@@ -94,7 +96,8 @@ struct metrics {
     bool open;
 };
 
-static void family(struct metrics *m, const char *name, const char *type, const char *unit, const char *help)
+static void family(struct metrics *m, const char *name, const char *type, const char *unit,
+                   const char *help)
 {
     const char *total = !m->open && strcmp(type, "counter") == 0 ? "_total" : "";
 
@@ -104,13 +107,15 @@ static void family(struct metrics *m, const char *name, const char *type, const 
     buf_printf(&m->out, "# HELP cleanrun_%s%s %s\n", name, total, help);
 }
 
-static void gauge(struct metrics *m, const char *name, const char *unit, const char *help, uint64_t value)
+static void gauge(struct metrics *m, const char *name, const char *unit, const char *help,
+                  uint64_t value)
 {
     family(m, name, "gauge", unit, help);
     buf_printf(&m->out, "cleanrun_%s %" PRIu64 "\n", name, value);
 }
 
-static void counter(struct metrics *m, const char *name, const char *unit, const char *help, uint64_t value)
+static void counter(struct metrics *m, const char *name, const char *unit, const char *help,
+                    uint64_t value)
 {
     family(m, name, "counter", unit, help);
     buf_printf(&m->out, "cleanrun_%s_total %" PRIu64 "\n", name, value);
@@ -121,7 +126,8 @@ static void write_durations(struct metrics *m, const struct listener_counters *n
     uint64_t sum = 0;
     size_t i = 0;
 
-    family(m, "http_request_duration_seconds", "histogram", "seconds", "Time from request line to answer.");
+    family(m, "http_request_duration_seconds", "histogram", "seconds",
+           "Time from request line to answer.");
     for (i = 0; i < LISTENER_DURATIONS; i++) {
         sum += atomic_load(&n->duration_buckets[i]);
         buf_puts(&m->out, "cleanrun_http_request_duration_seconds_bucket{le=\"");
@@ -165,16 +171,16 @@ static void write_store(struct metrics *m, const struct store_figures *f)
     gauge(m, "blob_bytes", "bytes", "Bytes of stored archives.", f->blob_bytes);
     family(m, "verdicts", "gauge", NULL, "Stored verdicts by word.");
     for (v = 0; v < VERDICT_MAX; v++)
-        buf_printf(&m->out, "cleanrun_verdicts{verdict=\"%s\"} %" PRIu64 "\n", verdict_word((enum verdict) v),
-                   f->verdicts[v]);
+        buf_printf(&m->out, "cleanrun_verdicts{verdict=\"%s\"} %" PRIu64 "\n",
+                   verdict_word((enum verdict) v), f->verdicts[v]);
 }
 
 enum route_result health_metrics(struct request *q)
 {
     const char *accept = request_header(q, "Accept");
     struct api *a = api_of(q);
-    struct metrics m = { .open = accept && strstr(accept, "application/openmetrics-text") };
-    struct store_figures figures = { .projects = 0 };
+    struct metrics m = {.open = accept && strstr(accept, "application/openmetrics-text")};
+    struct store_figures figures = {.projects = 0};
     struct content *c = NULL;
     uint64_t room = 0;
     char *bytes = NULL;
@@ -187,13 +193,16 @@ enum route_result health_metrics(struct request *q)
     }
     buf_init(&m.out, LIMIT_PAGE);
     family(&m, "build", m.open ? "info" : "gauge", NULL, "Version of the program.");
-    buf_printf(&m.out, "cleanrun_build%s{version=\"" CLEANRUN_VERSION "\"} 1\n", m.open ? "_info" : "");
+    buf_printf(&m.out, "cleanrun_build%s{version=\"" CLEANRUN_VERSION "\"} 1\n",
+               m.open ? "_info" : "");
     gauge(&m, "start_time_seconds", "seconds", "When the process started, since 1970.",
           (uint64_t) a->started_us / 1000000);
     write_http(&m, listener_counters(a->listener));
-    gauge(&m, "http_cache_bytes", "bytes", "Bytes held by the answer cache.", cache_bytes(a->cache));
+    gauge(&m, "http_cache_bytes", "bytes", "Bytes held by the answer cache.",
+          cache_bytes(a->cache));
     write_store(&m, &figures);
-    gauge(&m, "ingest_queue", NULL, "Uploads waiting for the ingest thread.", ingest_waiting(a->ingest));
+    gauge(&m, "ingest_queue", NULL, "Uploads waiting for the ingest thread.",
+          ingest_waiting(a->ingest));
     if (disk_free(a, &room))
         gauge(&m, "disk_free_bytes", "bytes", "Room left for objects.", room);
     if (m.open)

@@ -1,4 +1,5 @@
-/* What explains: reasons, problem types, schemas, the API description, public keys. Constant while the program runs. */
+/* What explains: reasons, problem types, schemas, the API description, public keys. Constant while
+ * the program runs. */
 #include <string.h>
 
 #include "audit/verdict.h"
@@ -16,47 +17,56 @@ static const struct {
     const char *means;
     const char *forge;
 } meanings[] = {
-    { VERDICT_OK, "same experiment, inside all limits", "success" },
-    { VERDICT_REGRESSION, "same experiment, at least one gated metric beyond its limit", "failure" },
-    { VERDICT_NON_COMPARABLE,
-      "no scalar claim is made: identity differs, coverage incomplete, nothing to compare, no baseline", "error" },
-    { VERDICT_FAIL, "acceptance failed", "failure" },
-    { VERDICT_INVALID, "evidence broken: hash, signature, provenance, replay, malformed", "error" },
-    { VERDICT_ERROR, "infrastructure: runner lost, build machine, timeout", "error" },
-    { VERDICT_PENDING, "queued or measuring", "pending" },
+    {VERDICT_OK, "same experiment, inside all limits", "success"},
+    {VERDICT_REGRESSION, "same experiment, at least one gated metric beyond its limit", "failure"},
+    {VERDICT_NON_COMPARABLE,
+     "no scalar claim is made: identity differs, coverage incomplete, nothing to compare, no "
+     "baseline",
+     "error"},
+    {VERDICT_FAIL, "acceptance failed", "failure"},
+    {VERDICT_INVALID, "evidence broken: hash, signature, provenance, replay, malformed", "error"},
+    {VERDICT_ERROR, "infrastructure: runner lost, build machine, timeout", "error"},
+    {VERDICT_PENDING, "queued or measuring", "pending"},
 };
 
 static const struct {
     const char *slug;
     const char *text;
 } problems[] = {
-    { "blob-missing", "The statement speaks of an archive that is not stored for this project. Send it first: "
-                      "PUT …/blobs/sha256:HEX. An archive stored for another project does not count." },
-    { "busy", "The queue is full. Nothing was stored; the same request may be sent again." },
-    { "conflict", "The run id is taken by another archive. Run ids are never reused: measure again." },
-    { "damaged", "The stored bytes no longer have the digest they are named by. Restore the object from a backup, or "
-                 "upload the same archive again." },
-    { "digest", "The bytes do not have the digest in the address. Nothing was kept." },
-    { "expectation", "Only Expect: 100-continue is understood." },
-    { "forbidden", "The token is valid, but has neither the scope nor the project for this." },
-    { "framing", "The request could be read in more than one way (lengths, encodings, header fields), so it is not "
-                 "read at all and the connection is closed." },
-    { "insufficient-storage", "The disk is full. Nothing was kept." },
-    { "internal", "The server's mistake. Its log has the reason under the request number in `instance`." },
-    { "invalid", "The evidence is broken; `reasons` says where. The attempt is kept and listed under the project." },
-    { "length-required", "A body must come with Content-Length." },
-    { "malformed", "The request is malformed; `detail` says where." },
-    { "media-type", "The body must be application/vnd.dsse+json." },
-    { "method", "The address exists but does not take this method; Allow lists those it takes." },
-    { "not-found", "There is nothing at this address, or the asker may not see it." },
-    { "precondition", "If-Match names another entity tag than the current one." },
-    { "range", "The range lies outside the file." },
-    { "refused", "The bytes do not hold what they promise; `detail` says what." },
-    { "target", "The address could mean another one to another reader (encoded separators, dot segments, bytes that "
-                "must be encoded), so it is refused." },
-    { "too-large", "Larger than the server takes; `detail` says what." },
-    { "unauthorized", "A bearer token is missing or not valid: Authorization: Bearer TOKEN." },
-    { "version", "The server speaks HTTP/1.1." },
+    {"blob-missing",
+     "The statement speaks of an archive that is not stored for this project. Send it first: "
+     "PUT …/blobs/sha256:HEX. An archive stored for another project does not count."},
+    {"busy", "The queue is full. Nothing was stored; the same request may be sent again."},
+    {"conflict",
+     "The run id is taken by another archive. Run ids are never reused: measure again."},
+    {"damaged", "The stored bytes no longer have the digest they are named by. Restore the object "
+                "from a backup, or "
+                "upload the same archive again."},
+    {"digest", "The bytes do not have the digest in the address. Nothing was kept."},
+    {"expectation", "Only Expect: 100-continue is understood."},
+    {"forbidden", "The token is valid, but has neither the scope nor the project for this."},
+    {"framing", "The request could be read in more than one way (lengths, encodings, header "
+                "fields), so it is not "
+                "read at all and the connection is closed."},
+    {"insufficient-storage", "The disk is full. Nothing was kept."},
+    {"internal",
+     "The server's mistake. Its log has the reason under the request number in `instance`."},
+    {"invalid", "The evidence is broken; `reasons` says where. The attempt is kept and listed "
+                "under the project."},
+    {"length-required", "A body must come with Content-Length."},
+    {"malformed", "The request is malformed; `detail` says where."},
+    {"media-type", "The body must be application/vnd.dsse+json."},
+    {"method", "The address exists but does not take this method; Allow lists those it takes."},
+    {"not-found", "There is nothing at this address, or the asker may not see it."},
+    {"precondition", "If-Match names another entity tag than the current one."},
+    {"range", "The range lies outside the file."},
+    {"refused", "The bytes do not hold what they promise; `detail` says what."},
+    {"target", "The address could mean another one to another reader (encoded separators, dot "
+               "segments, bytes that "
+               "must be encoded), so it is refused."},
+    {"too-large", "Larger than the server takes; `detail` says what."},
+    {"unauthorized", "A bearer token is missing or not valid: Authorization: Bearer TOKEN."},
+    {"version", "The server speaks HTTP/1.1."},
 };
 
 static const char *verdict_of_code(const char *code)
@@ -66,7 +76,7 @@ static const char *verdict_of_code(const char *code)
 
 static cJSON *index_document(struct request *q)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     cJSON *list = NULL;
     cJSON *links = NULL;
     size_t i = 0;
@@ -88,7 +98,8 @@ static cJSON *index_document(struct request *q)
 
         json_add_string(&d, row, "code", reasons_table[i].code);
         json_add_string(&d, row, "title", reasons_table[i].title);
-        json_add_string(&d, row, "url", arena_printf(&q->arena, "/help/reasons/%s", reasons_table[i].code));
+        json_add_string(&d, row, "url",
+                        arena_printf(&q->arena, "/help/reasons/%s", reasons_table[i].code));
     }
     links = json_add_object(&d, NULL, "links");
     json_add_string(&d, links, "json", "/help.json");
@@ -113,7 +124,7 @@ static void reply_text(struct request *q, struct buf *b)
 
 enum route_result help_index(struct request *q)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     size_t i = 0;
 
     if (q->twin != TWIN_TEXT) {
@@ -123,8 +134,8 @@ enum route_result help_index(struct request *q)
     buf_init(&b, LIMIT_PAGE);
     buf_puts(&b, "Verdicts\n");
     for (i = 0; i < ARRAY_LEN(meanings); i++)
-        buf_printf(&b, "  %-15s exit %d  %s\n", verdict_word(meanings[i].verdict), verdict_exit(meanings[i].verdict),
-                   meanings[i].means);
+        buf_printf(&b, "  %-15s exit %d  %s\n", verdict_word(meanings[i].verdict),
+                   verdict_exit(meanings[i].verdict), meanings[i].means);
     buf_puts(&b, "\nReasons (/help/reasons/CODE.txt)\n");
     for (i = 0; i < reasons_count; i++)
         buf_printf(&b, "  %-21s %s\n", reasons_table[i].code, reasons_table[i].title);
@@ -134,7 +145,7 @@ enum route_result help_index(struct request *q)
 
 static cJSON *reason_document(struct request *q, const struct reason_info *r)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     cJSON *links = NULL;
 
     json_doc_init_object(&d);
@@ -153,13 +164,14 @@ static cJSON *reason_document(struct request *q, const struct reason_info *r)
 enum route_result help_reason(struct request *q)
 {
     const struct reason_info *r = reason_find(request_param(q, "code"));
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
 
     if (!r) {
         reply_not_found(q);
     } else if (q->twin == TWIN_TEXT) {
         buf_init(&b, LIMIT_PAGE);
-        buf_printf(&b, "%s (%s): %s\n\n%s\n\n%s\n", r->code, verdict_of_code(r->code), r->title, r->text, r->resolve);
+        buf_printf(&b, "%s (%s): %s\n\n%s\n\n%s\n", r->code, verdict_of_code(r->code), r->title,
+                   r->text, r->resolve);
         reply_text(q, &b);
     } else {
         page_reply(q, "reason", reason_document(q, r), REPLY_SETTLED, false);
@@ -170,7 +182,7 @@ enum route_result help_reason(struct request *q)
 enum route_result help_problem(struct request *q)
 {
     const char *slug = request_param(q, "slug");
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     size_t i = 0;
 
     for (i = 0; i < ARRAY_LEN(problems); i++) {
@@ -204,7 +216,7 @@ enum route_result help_schema(struct request *q)
     struct content *c = NULL;
     struct err e = ERR_INIT;
 
-    if (q->twin != TWIN_JSON || strcmp(request_param(q, "name"), "cleanrun-v1") != 0) {
+    if (strcmp(request_param(q, "name"), "cleanrun-v1.json") != 0) {
         reply_not_found(q);
         return ROUTE_DONE;
     }

@@ -6,7 +6,10 @@
 
 #include "server/http/reply.h"
 
-/* Answers 200 with the document (taken) in the form of q->twin; API routes always get JSON. Strong ETag of the bytes. */
-void page_reply(struct request *q, const char *name, cJSON *document, enum reply_caching caching, bool is_private);
+/* Answers 200 with the document (taken) in the form of q->twin; API routes always get JSON. Strong
+ * ETag of the bytes. */
+void page_reply(struct request *q, const char *name, cJSON *document, enum reply_caching caching,
+                bool is_private);
 /* One rendered page of q->twin's form; NULL with *e (may be NULL). */
-struct content *page_content(struct request *q, const char *name, const cJSON *document, struct err *e) MUST_CHECK;
+struct content *page_content(struct request *q, const char *name, const cJSON *document,
+                             struct err *e) MUST_CHECK;

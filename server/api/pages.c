@@ -1,4 +1,5 @@
-/* Pages and the API documents that are the same thing: one document, shown in the form that is asked for. */
+/* Pages and the API documents that are the same thing: one document, shown in the form that is
+ * asked for. */
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +67,8 @@ static const char *suffix_of(enum request_twin twin)
     return "html";
 }
 
-struct content *page_content(struct request *q, const char *name, const cJSON *document, struct err *e)
+struct content *page_content(struct request *q, const char *name, const cJSON *document,
+                             struct err *e)
 {
     const struct api *a = api_of(q);
     const struct page_context ctx = {
@@ -76,7 +78,7 @@ struct content *page_content(struct request *q, const char *name, const cJSON *d
         .version = CLEANRUN_VERSION,
         .style = assets_address(a->assets, "style.css"),
     };
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     struct content *c = NULL;
     char file[48];
     char *bytes = NULL;
@@ -119,7 +121,8 @@ static struct content *markdown_content(const cJSON *document, struct err *e)
     return c;
 }
 
-void page_reply(struct request *q, const char *name, cJSON *document, enum reply_caching caching, bool is_private)
+void page_reply(struct request *q, const char *name, cJSON *document, enum reply_caching caching,
+                bool is_private)
 {
     AUTO_JSON cJSON *held = document;
     struct content *c = NULL;
@@ -144,8 +147,8 @@ void page_reply(struct request *q, const char *name, cJSON *document, enum reply
 }
 
 /* Answers with a document that a store function made, or with its error. */
-static enum route_result answer(struct request *q, int rc, const struct err *e, const char *name, cJSON *document,
-                                enum reply_caching caching, bool is_private)
+static enum route_result answer(struct request *q, int rc, const struct err *e, const char *name,
+                                cJSON *document, enum reply_caching caching, bool is_private)
 {
     if (rc == 0)
         page_reply(q, name, document, caching, is_private);
@@ -158,7 +161,7 @@ static enum route_result answer(struct request *q, int rc, const struct err *e, 
 
 enum route_result page_home(struct request *q)
 {
-    struct store_viewer viewer = { .all = false };
+    struct store_viewer viewer = {.all = false};
     cJSON *document = NULL;
     struct err e = ERR_INIT;
     int rc = 0;
@@ -175,7 +178,7 @@ enum route_result page_home(struct request *q)
 
 enum route_result page_project(struct request *q)
 {
-    struct store_project project = { .id = 0 };
+    struct store_project project = {.id = 0};
     const char *name = NULL;
     cJSON *document = NULL;
     struct err e = ERR_INIT;
@@ -200,7 +203,7 @@ static const char *gate_of(struct request *q)
 
 enum route_result page_gate(struct request *q)
 {
-    struct store_project project = { .id = 0 };
+    struct store_project project = {.id = 0};
     const char *name = NULL;
     const char *gate = NULL;
     cJSON *document = NULL;
@@ -215,7 +218,7 @@ enum route_result page_gate(struct request *q)
 
 enum route_result page_baselines(struct request *q)
 {
-    struct store_project project = { .id = 0 };
+    struct store_project project = {.id = 0};
     const char *name = NULL;
     const char *gate = NULL;
     cJSON *document = NULL;
@@ -230,7 +233,7 @@ enum route_result page_baselines(struct request *q)
 
 enum route_result page_baseline(struct request *q)
 {
-    AUTO_STORE_BASELINE struct store_baseline b = { .id = NULL };
+    AUTO_STORE_BASELINE struct store_baseline b = {.id = NULL};
     const char *id = request_param(q, "id");
     cJSON *document = NULL;
     struct err e = ERR_INIT;
@@ -246,7 +249,7 @@ enum route_result page_baseline(struct request *q)
 
 enum route_result page_commit(struct request *q)
 {
-    struct store_project project = { .id = 0 };
+    struct store_project project = {.id = 0};
     const char *name = NULL;
     cJSON *document = NULL;
     struct err e = ERR_INIT;
@@ -260,7 +263,7 @@ enum route_result page_commit(struct request *q)
 
 enum route_result page_run(struct request *q)
 {
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
     cJSON *document = NULL;
     struct err e = ERR_INIT;
     int rc = 0;
@@ -275,8 +278,8 @@ enum route_result page_run(struct request *q)
 /* The other side must be visible too. *out_is_run: it is a run, whose archive is watched. */
 static bool see_other(struct request *q, const char *other)
 {
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
-    AUTO_STORE_BASELINE struct store_baseline b = { .id = NULL };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
+    AUTO_STORE_BASELINE struct store_baseline b = {.id = NULL};
     struct err e = ERR_INIT;
 
     if (text_is_run_id(other)) {
@@ -296,7 +299,7 @@ static bool see_other(struct request *q, const char *other)
 
 enum route_result page_compare(struct request *q)
 {
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
     const char *other = request_param(q, "other");
     cJSON *document = NULL;
     struct err e = ERR_INIT;

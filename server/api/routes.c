@@ -1,83 +1,87 @@
-/* The route table: every address there is. First match wins, so literal segments stand before parameters. */
+/* The route table: every address there is. First match wins, so literal segments stand before
+ * parameters. */
 #include "server/api/api.h"
 
-#define PAGE_TWINS (ROUTE_TWIN_JSON | ROUTE_TWIN_TEXT)
+#define PROJECT "/api/v1/projects/{o}/{r}"
+#define TWINS (ROUTE_TWIN_JSON | ROUTE_TWIN_TEXT)
+
+/* A document in the form that is asked for: page, JSON, text. */
+#define PAGE(path, twin_set, handler)                                                              \
+    {                                                                                              \
+        .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = (twin_set), .pattern = (path),            \
+        .handle = (handler), .cacheable = true, .offload = true                                    \
+    }
+/* Stored or constant bytes, kept in memory. */
+#define KEPT(form, path, handler)                                                                  \
+    {                                                                                              \
+        .method = HTTP_GET, .kind = (form), .pattern = (path), .handle = (handler),                \
+        .cacheable = true, .offload = true                                                         \
+    }
+/* Bytes that may be large: never kept in memory. */
+#define FROM_DISK(form, path, handler)                                                             \
+    {                                                                                              \
+        .method = HTTP_GET, .kind = (form), .pattern = (path), .handle = (handler),                \
+        .offload = true                                                                            \
+    }
+/* Made anew each time. */
+#define FRESH(path, handler)                                                                       \
+    {                                                                                              \
+        .method = HTTP_GET, .kind = ROUTE_API, .pattern = (path), .handle = (handler)              \
+    }
 
 static const struct route routes[] = {
-    /* Uploads. */
-    { .method = HTTP_PUT, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/blobs/{digest}",
-      .begin = upload_blob_begin, .data = upload_blob_data, .handle = upload_blob_handle, .offload = true },
-    { .method = HTTP_POST, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/gates/{gate}/runs",
-      .begin = upload_run_begin, .handle = upload_run_handle, .resume = upload_run_resume },
-    /* Machine API. */
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/runs/{run}", .handle = page_run,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/runs/{run}/verdict", .handle = run_verdict,
-      .cacheable = true, .offload = false },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/runs/{run}/verdict/attestation", .handle = run_verdict_attestation,
-      .cacheable = true, .offload = false },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/runs/{run}/attestation", .handle = run_attestation,
-      .cacheable = true, .offload = false },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/runs/{run}/archive", .handle = download_archive,
-      .cacheable = false, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/runs/{run}/bundle", .handle = download_bundle,
-      .cacheable = false, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/runs/{run}/files/{path...}", .handle = download_member,
-      .cacheable = false, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/compare/{run}/{other}", .handle = page_compare,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/gates/{gate}/baselines", .handle = page_baselines,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/projects/{o}/{r}/commits/{sha}/check", .handle = page_commit,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/keys", .handle = help_keys,
-      .cacheable = true, .offload = false },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/api/v1/openapi.json", .handle = help_openapi,
-      .cacheable = true, .offload = false },
-    { .method = HTTP_GET, .kind = ROUTE_API, .twins = ROUTE_TWIN_JSON, .pattern = "/schema/{name}", .handle = help_schema,
-      .cacheable = true, .offload = false },
-    /* Pages. */
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = 0, .pattern = "/", .handle = page_home,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS, .pattern = "/index", .handle = page_home,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS, .pattern = "/p/{o}/{r}", .handle = page_project,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS, .pattern = "/p/{o}/{r}/commit/{sha}", .handle = page_commit,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/p/{o}/{r}/{gate}/badge.svg", .handle = page_badge,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS, .pattern = "/p/{o}/{r}/{gate}/baselines", .handle = page_baselines,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS, .pattern = "/p/{o}/{r}/{gate}", .handle = page_gate,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS, .pattern = "/r/{run}", .handle = page_run,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .pattern = "/r/{run}/evidence.tar", .handle = download_archive,
-      .cacheable = false, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .pattern = "/r/{run}/f/{path...}", .handle = download_member,
-      .cacheable = false, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS | ROUTE_TWIN_MARKDOWN, .pattern = "/r/{run}/vs/{other}", .handle = page_compare,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS, .pattern = "/b/{id}", .handle = page_baseline,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS, .pattern = "/help", .handle = help_index,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .twins = PAGE_TWINS, .pattern = "/help/reasons/{code}", .handle = help_reason,
-      .cacheable = true, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .pattern = "/help/problems/{slug}", .handle = help_problem,
-      .cacheable = true, .offload = false },
-    { .method = HTTP_GET, .kind = ROUTE_PAGE, .pattern = "/web/{name}", .handle = page_asset,
-      .cacheable = true, .offload = false },
-    /* Operations. */
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/healthz", .handle = health_alive,
-      .cacheable = false, .offload = false },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/readyz", .handle = health_ready,
-      .cacheable = false, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/metrics", .handle = health_metrics,
-      .cacheable = false, .offload = true },
-    { .method = HTTP_GET, .kind = ROUTE_API, .pattern = "/version", .handle = health_version,
-      .cacheable = false, .offload = false },
+    {
+        .method = HTTP_PUT,
+        .kind = ROUTE_API,
+        .pattern = PROJECT "/blobs/{digest}",
+        .begin = upload_blob_begin,
+        .data = upload_blob_data,
+        .handle = upload_blob_handle,
+        .offload = true,
+    },
+    {
+        .method = HTTP_POST,
+        .kind = ROUTE_API,
+        .pattern = PROJECT "/gates/{gate}/runs",
+        .begin = upload_run_begin,
+        .handle = upload_run_handle,
+        .resume = upload_run_resume,
+    },
+    KEPT(ROUTE_API, PROJECT "/runs/{run}/verdict", run_verdict),
+    KEPT(ROUTE_API, PROJECT "/runs/{run}/verdict/attestation", run_verdict_attestation),
+    KEPT(ROUTE_API, PROJECT "/runs/{run}/attestation", run_attestation),
+    KEPT(ROUTE_API, PROJECT "/runs/{run}", page_run),
+    KEPT(ROUTE_API, PROJECT "/compare/{run}/{other}", page_compare),
+    KEPT(ROUTE_API, PROJECT "/gates/{gate}/baselines", page_baselines),
+    KEPT(ROUTE_API, PROJECT "/commits/{sha}/check", page_commit),
+    FROM_DISK(ROUTE_API, PROJECT "/runs/{run}/archive", download_archive),
+    FROM_DISK(ROUTE_API, PROJECT "/runs/{run}/bundle", download_bundle),
+    FROM_DISK(ROUTE_API, PROJECT "/runs/{run}/files/{path...}", download_member),
+    KEPT(ROUTE_API, "/api/v1/keys", help_keys),
+    KEPT(ROUTE_API, "/api/v1/openapi.json", help_openapi),
+    KEPT(ROUTE_API, "/schema/{name}", help_schema),
+
+    PAGE("/", 0, page_home),
+    PAGE("/index", TWINS, page_home),
+    PAGE("/p/{o}/{r}", TWINS, page_project),
+    PAGE("/p/{o}/{r}/commit/{sha}", TWINS, page_commit),
+    KEPT(ROUTE_PAGE, "/p/{o}/{r}/{gate}/badge.svg", page_badge),
+    PAGE("/p/{o}/{r}/{gate}/baselines", TWINS, page_baselines),
+    PAGE("/p/{o}/{r}/{gate}", TWINS, page_gate),
+    FROM_DISK(ROUTE_PAGE, "/r/{run}/evidence.tar", download_archive),
+    FROM_DISK(ROUTE_PAGE, "/r/{run}/f/{path...}", download_member),
+    PAGE("/r/{run}/vs/{other}", TWINS | ROUTE_TWIN_MARKDOWN, page_compare),
+    PAGE("/r/{run}", TWINS, page_run),
+    PAGE("/b/{id}", TWINS, page_baseline),
+    PAGE("/help", TWINS, help_index),
+    PAGE("/help/reasons/{code}", TWINS, help_reason),
+    KEPT(ROUTE_PAGE, "/help/problems/{slug}", help_problem),
+    KEPT(ROUTE_PAGE, "/web/{name}", page_asset),
+
+    FRESH("/healthz", health_alive),
+    FROM_DISK(ROUTE_API, "/readyz", health_ready),
+    FROM_DISK(ROUTE_API, "/metrics", health_metrics),
+    FRESH("/version", health_version),
 };
 
 const struct route *api_routes(size_t *out_n)

@@ -6,8 +6,8 @@
 #include "server/api/api.h"
 
 /* A stored document of the run; absent is 404 with `absent` as its detail. */
-static void reply_document(struct request *q, const struct store_run *run, enum store_document kind, const char *type,
-                           enum reply_caching caching, const char *absent)
+static void reply_document(struct request *q, const struct store_run *run, enum store_document kind,
+                           const char *type, enum reply_caching caching, const char *absent)
 {
     AUTO_FREE char *bytes = NULL;
     struct content *c = NULL;
@@ -31,7 +31,7 @@ static void reply_document(struct request *q, const struct store_run *run, enum 
 
 enum route_result run_verdict(struct request *q)
 {
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
 
     if (access_run(q, &run))
         reply_document(q, &run, STORE_VERDICT, TYPE_JSON, REPLY_LIVE,
@@ -41,16 +41,17 @@ enum route_result run_verdict(struct request *q)
 
 enum route_result run_attestation(struct request *q)
 {
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
 
     if (access_run(q, &run))
-        reply_document(q, &run, STORE_ENVELOPE, TYPE_DSSE, REPLY_IMMUTABLE, "this run has no statement");
+        reply_document(q, &run, STORE_ENVELOPE, TYPE_DSSE, REPLY_IMMUTABLE,
+                       "this run has no statement");
     return ROUTE_DONE;
 }
 
 enum route_result run_verdict_attestation(struct request *q)
 {
-    AUTO_STORE_RUN struct store_run run = { .id = 0 };
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
 
     if (access_run(q, &run))
         reply_document(q, &run, STORE_VERDICT_ENVELOPE, TYPE_DSSE, REPLY_IMMUTABLE,

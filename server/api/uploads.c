@@ -1,4 +1,5 @@
-/* The two steps of an upload (design §8, decisions U21): the archive, then the signed statement about it. */
+/* The two steps of an upload (design §8, decisions U21): the archive, then the signed statement
+ * about it. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -27,14 +28,15 @@ static bool blob_digest(struct request *q, struct digest *out)
 
     if (strncmp(text, "sha256:", 7) == 0 && digest_parse(text + 7, out))
         return true;
-    reply_problem(q, 400, "digest", "the blob's name must be sha256: and 64 lower-case hex digits", NULL);
+    reply_problem(q, 400, "digest", "the blob's name must be sha256: and 64 lower-case hex digits",
+                  NULL);
     return false;
 }
 
 bool upload_blob_begin(struct request *q)
 {
-    struct digest digest = { .bytes = { 0 } };
-    struct store_project project = { .id = 0 };
+    struct digest digest = {.bytes = {0}};
+    struct store_project project = {.id = 0};
     struct spool *spool = NULL;
     const char *name = NULL;
     struct err e = ERR_INIT;
@@ -68,7 +70,7 @@ bool upload_blob_data(struct request *q, const char *bytes, size_t len)
 
 enum route_result upload_blob_handle(struct request *q)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     const char *location = NULL;
     bool is_new = false;
     int rc = 0;
@@ -120,7 +122,7 @@ static bool is_envelope_type(const char *type)
 
 bool upload_run_begin(struct request *q)
 {
-    struct store_project project = { .id = 0 };
+    struct store_project project = {.id = 0};
     const char *name = NULL;
     struct submission *s = NULL;
 
@@ -188,8 +190,9 @@ enum route_result upload_run_handle(struct request *q)
 
 static void reply_judged(struct request *q, struct submission *s, unsigned status)
 {
-    const char *location = arena_printf(&q->arena, "%s/api/v1/projects/%s/runs/%s", api_of(q)->base_url, s->project,
-                                        s->result.run ? s->result.run : "");
+    const char *location =
+        arena_printf(&q->arena, "%s/api/v1/projects/%s/runs/%s", api_of(q)->base_url, s->project,
+                     s->result.run ? s->result.run : "");
 
     reply_content(q, status, content_bytes(TYPE_JSON, STEAL(s->result.body), s->result.body_len));
     if (q->content && location && s->result.run)

@@ -25,13 +25,13 @@ static const char *type_of(const char *name)
         const char *suffix;
         const char *type;
     } table[] = {
-        { ".css", "text/css; charset=utf-8" },
-        { ".js", "text/javascript; charset=utf-8" },
-        { ".svg", "image/svg+xml" },
-        { ".png", "image/png" },
-        { ".ico", "image/vnd.microsoft.icon" },
-        { ".txt", TYPE_TEXT },
-        { ".woff2", "font/woff2" },
+        {".css", "text/css; charset=utf-8"},
+        {".js", "text/javascript; charset=utf-8"},
+        {".svg", "image/svg+xml"},
+        {".png", "image/png"},
+        {".ico", "image/vnd.microsoft.icon"},
+        {".txt", TYPE_TEXT},
+        {".woff2", "font/woff2"},
     };
     size_t len = strlen(name);
     size_t i = 0;

@@ -50,10 +50,10 @@ unsigned auth_scope(const char *word)
         const char *word;
         unsigned bit;
     } table[] = {
-        { "read", AUTH_READ },
-        { "upload", AUTH_UPLOAD },
-        { "review", AUTH_REVIEW },
-        { "admin", AUTH_ADMIN },
+        {"read", AUTH_READ},
+        {"upload", AUTH_UPLOAD},
+        {"review", AUTH_REVIEW},
+        {"admin", AUTH_ADMIN},
     };
     size_t i = 0;
 

@@ -1,6 +1,6 @@
 /*
- * auth: who asks. A bearer token is hashed at once; only its SHA-256 is looked up, compared and kept.
- * Knows nothing of where tokens are stored. Pure functions.
+ * auth: who asks. A bearer token is hashed at once; only its SHA-256 is looked up, compared and
+ * kept. Knows nothing of where tokens are stored. Pure functions.
  */
 #pragma once
 

@@ -129,7 +129,7 @@ static void drop_if(struct cache *c, const char *path, const struct content *con
 
 struct content *cache_get(struct cache *c, const char *path, uint64_t now_ns)
 {
-    struct found found = { .content = NULL };
+    struct found found = {.content = NULL};
 
     if (!look_up(c, path, now_ns, &found))
         return NULL;
@@ -140,8 +140,8 @@ struct content *cache_get(struct cache *c, const char *path, uint64_t now_ns)
     return NULL;
 }
 
-void cache_put(struct cache *c, const char *path, struct content *content, uint64_t generation, const void *watch,
-               size_t watch_len, uint64_t expires_ns)
+void cache_put(struct cache *c, const char *path, struct content *content, uint64_t generation,
+               const void *watch, size_t watch_len, uint64_t expires_ns)
 {
     struct entry *e = &c->entries[slot_of(path)];
     size_t bytes = (size_t) content_size(content) + ENTRY_OVERHEAD + strlen(path);

@@ -50,7 +50,8 @@ bool conditional_lists(const char *list, const char *etag, bool weak)
     return false;
 }
 
-enum range_result conditional_range(const char *value, uint64_t size, uint64_t *out_first, uint64_t *out_last)
+enum range_result conditional_range(const char *value, uint64_t size, uint64_t *out_first,
+                                    uint64_t *out_last)
 {
     const char *p = value;
     size_t first_len = 0;
@@ -65,7 +66,8 @@ enum range_result conditional_range(const char *value, uint64_t size, uint64_t *
     if (p[first_len] != '-')
         return RANGE_IGNORED;
     last_len = strspn(p + first_len + 1, "0123456789");
-    if (p[first_len + 1 + last_len] != '\0' || first_len + last_len == 0 || first_len > 18 || last_len > 18)
+    if (p[first_len + 1 + last_len] != '\0' || first_len + last_len == 0 || first_len > 18 ||
+        last_len > 18)
         return RANGE_IGNORED;
     if (first_len > 0 && !num_parse_u64(p, first_len, UINT64_MAX, &first))
         return RANGE_IGNORED;

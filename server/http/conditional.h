@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True when `list` is "*" or names `etag`; weak: W/ prefixes are ignored (If-None-Match), otherwise a weak tag never
- * matches (If-Match). A malformed list matches nothing. */
+/* True when `list` is "*" or names `etag`; weak: W/ prefixes are ignored (If-None-Match), otherwise
+ * a weak tag never matches (If-Match). A malformed list matches nothing. */
 bool conditional_lists(const char *list, const char *etag, bool weak);
 
 enum range_result {
@@ -17,4 +17,5 @@ enum range_result {
     RANGE_UNSATISFIABLE, /* 416 */
 };
 
-enum range_result conditional_range(const char *value, uint64_t size, uint64_t *out_first, uint64_t *out_last);
+enum range_result conditional_range(const char *value, uint64_t size, uint64_t *out_first,
+                                    uint64_t *out_last);

@@ -46,7 +46,8 @@ static void close_parts(const struct reply_part *parts, size_t n)
     }
 }
 
-struct content *content_parts(const char *type, const struct reply_part *parts, size_t n, char *memory)
+struct content *content_parts(const char *type, const struct reply_part *parts, size_t n,
+                              char *memory)
 {
     AUTO_FREE char *held = memory;
     struct content *c = calloc(1, sizeof *c);
@@ -72,7 +73,7 @@ struct content *content_parts(const char *type, const struct reply_part *parts, 
 
 struct content *content_file(const char *type, int fd, uint64_t offset, uint64_t size)
 {
-    const struct reply_part part = { .bytes = NULL, .fd = fd, .offset = offset, .size = size };
+    const struct reply_part part = {.bytes = NULL, .fd = fd, .offset = offset, .size = size};
 
     return content_parts(type, &part, 1, NULL);
 }
@@ -80,7 +81,7 @@ struct content *content_file(const char *type, int fd, uint64_t offset, uint64_t
 struct content *content_json(const char *type, cJSON *document)
 {
     AUTO_JSON cJSON *held = document;
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     char *bytes = NULL;
     size_t len = 0;
 
@@ -148,7 +149,7 @@ void content_set_digest(struct content *c, const struct digest *d)
 
 void content_hash(struct content *c)
 {
-    struct digest d = { .bytes = { 0 } };
+    struct digest d = {.bytes = {0}};
 
     assert(c->bytes || c->size == 0);
     d = digest_of(c->bytes ? c->bytes : "", (size_t) c->size);
@@ -174,7 +175,8 @@ void content_set_attachment(struct content *c, const char *name)
     char value[192];
 
     /* relname segments hold no quote, no space, nothing to escape. */
-    if (snprintf(value, sizeof value, "attachment; filename=\"%s\"", slash ? slash + 1 : name) < (int) sizeof value)
+    if (snprintf(value, sizeof value, "attachment; filename=\"%s\"", slash ? slash + 1 : name) <
+        (int) sizeof value)
         content_add_header(c, "Content-Disposition", value);
 }
 

@@ -1,8 +1,8 @@
 /*
  * content: the inside of a representation, shared by content.c (making) and reply.c (sending) only.
- * A response made by libmicrohttpd for it holds one reference, except `full`, which the content owns:
- * that one borrows the content's memory, so whoever queues `full` keeps the content until the request
- * ends (request.content).
+ * A response made by libmicrohttpd for it holds one reference, except `full`, which the content
+ * owns: that one borrows the content's memory, so whoever queues `full` keeps the content until the
+ * request ends (request.content).
  */
 #pragma once
 

@@ -11,7 +11,7 @@
 
 static bool refuse(struct guard_refusal *out, unsigned status, const char *slug, const char *detail)
 {
-    *out = (struct guard_refusal){ .status = status, .slug = slug, .detail = detail };
+    *out = (struct guard_refusal){.status = status, .slug = slug, .detail = detail};
     return false;
 }
 
@@ -55,9 +55,9 @@ static bool check_request_line(struct request *q, struct guard_refusal *out)
 
 static bool check_headers(const struct request *q, struct guard_refusal *out)
 {
-    static const char *const once[] = { "Host",     "Content-Length", "Content-Type", "Transfer-Encoding",
-                                        "Authorization", "Range", "If-Range", "If-Match", "If-None-Match",
-                                        "Expect" };
+    static const char *const once[] = {
+        "Host",  "Content-Length", "Content-Type", "Transfer-Encoding", "Authorization",
+        "Range", "If-Range",       "If-Match",     "If-None-Match",     "Expect"};
     size_t i = 0;
 
     if (q->too_many_headers)
@@ -81,7 +81,8 @@ static bool check_host(const struct request *q, struct guard_refusal *out)
     const char *p = host;
 
     if (!host)
-        return strcmp(q->version, "HTTP/1.0") == 0 || refuse(out, 400, "framing", "the Host field is missing");
+        return strcmp(q->version, "HTTP/1.0") == 0 ||
+               refuse(out, 400, "framing", "the Host field is missing");
     if (*host == '\0' || strlen(host) > HOST_MAX)
         return refuse(out, 400, "framing", "the Host field is empty or too long");
     for (; *p != '\0'; p++) {
@@ -91,7 +92,8 @@ static bool check_host(const struct request *q, struct guard_refusal *out)
     return true;
 }
 
-/* The length of the body must be known from exactly one field, or requests could be smuggled behind it. */
+/* The length of the body must be known from exactly one field, or requests could be smuggled behind
+ * it. */
 static bool check_framing(struct request *q, struct guard_refusal *out)
 {
     const char *encoding = request_header(q, "Transfer-Encoding");
@@ -99,7 +101,8 @@ static bool check_framing(struct request *q, struct guard_refusal *out)
     const char *expect = request_header(q, "Expect");
 
     if (encoding && length)
-        return refuse(out, 400, "framing", "Transfer-Encoding and Content-Length exclude each other");
+        return refuse(out, 400, "framing",
+                      "Transfer-Encoding and Content-Length exclude each other");
     if (encoding && strcasecmp(encoding, "chunked") != 0)
         return refuse(out, 501, "framing", "this transfer encoding is not implemented");
     if (encoding)
@@ -121,7 +124,8 @@ bool guard_check(struct request *q, struct guard_refusal *out)
 {
     const char *why = "";
 
-    if (!check_request_line(q, out) || !check_headers(q, out) || !check_host(q, out) || !check_framing(q, out))
+    if (!check_request_line(q, out) || !check_headers(q, out) || !check_host(q, out) ||
+        !check_framing(q, out))
         return false;
     if (!uri_split(&q->arena, q->raw_path, &q->path, &why))
         return refuse(out, 400, "target", why);

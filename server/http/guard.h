@@ -18,5 +18,6 @@ struct guard_refusal {
     const char *detail; /* static text */
 };
 
-/* True: go on. False: *out says what to answer. Needs method_text, version, target, raw_path and headers. */
+/* True: go on. False: *out says what to answer. Needs method_text, version, target, raw_path and
+ * headers. */
 bool guard_check(struct request *q, struct guard_refusal *out) MUST_CHECK;

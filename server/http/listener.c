@@ -25,22 +25,24 @@
 #include "server/http/workers.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define SLOWEST_BODY 65536u    /* bytes per second an upload or download must manage on average */
-#define SWALLOW_MAX 65536u     /* a refused body up to this is read to its end, so that the answer is surely seen */
+#define SLOWEST_BODY 65536u /* bytes per second an upload or download must manage on average */
+#define SWALLOW_MAX                                                                                \
+    65536u /* a refused body up to this is read to its end, so that the answer is surely seen */
 #define IDLE_DEFAULT_S 15u
 #define HEADER_DEFAULT_S 20u
 #define BODY_DEFAULT_S 30u
-#define CACHE_NS (60 * NS_PER_S)       /* pages show ages */
+#define CACHE_NS (60 * NS_PER_S) /* pages show ages */
 
 const uint64_t listener_duration_bounds[LISTENER_DURATIONS - 1] = {
-    100000,    500000,     1000000,    2500000,    5000000,     10000000,
-    50000000,  250000000,  1000000000, 5000000000, 30000000000,
+    100000,   500000,    1000000,    2500000,    5000000,     10000000,
+    50000000, 250000000, 1000000000, 5000000000, 30000000000,
 };
 
-/* One TCP connection. The list is under listener.conns_lock; deadline is written by its pool thread. */
+/* One TCP connection. The list is under listener.conns_lock; deadline is written by its pool
+ * thread. */
 struct conn {
     struct conn *next, *previous;
-    int fd; /* libmicrohttpd's */
+    int fd;                           /* libmicrohttpd's */
     atomic_uint_fast64_t deadline_ns; /* 0: none (suspended) */
 };
 
@@ -59,7 +61,8 @@ struct listener {
 static void set_deadline(struct conn *c, uint64_t seconds, uint64_t bytes)
 {
     if (c)
-        atomic_store(&c->deadline_ns, clock_monotonic_ns() + (seconds + bytes / SLOWEST_BODY) * NS_PER_S);
+        atomic_store(&c->deadline_ns,
+                     clock_monotonic_ns() + (seconds + bytes / SLOWEST_BODY) * NS_PER_S);
 }
 
 static struct conn *conn_of(const struct request *q)
@@ -72,7 +75,8 @@ static struct conn *conn_of(const struct request *q)
 
 static void conn_opened(struct listener *l, struct MHD_Connection *connection, void **context)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct conn *c = calloc(1, sizeof *c);
 
     if (!c || !info) { /* without a deadline; the idle time-out still holds */
@@ -121,8 +125,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
         conn_closed(l, context);
 }
 
-/* The socket is only shut down: its pool thread sees the end and closes it. While the lock is held the
- * descriptor cannot be closed, because conn_closed comes first. */
+/* The socket is only shut down: its pool thread sees the end and closes it. While the lock is held
+ * the descriptor cannot be closed, because conn_closed comes first. */
 void listener_tick(struct listener *l)
 {
     uint64_t now = clock_monotonic_ns();
@@ -183,8 +187,12 @@ static void log_request(const struct request *q, enum MHD_RequestTerminationCode
     bool ordinary = request_is_read(q) && q->status < 500;
 
     log_event(ordinary ? LOG_DEBUG : LOG_INFO, "request",
-              "request=%" PRIu64 " method=%s target=%s status=%u body=%" PRIu64 " us=%" PRIu64 " end=%s", q->id,
-              q->method == HTTP_UNKNOWN ? "?" : q->method_text ? q->method_text : "-",
+              "request=%" PRIu64 " method=%s target=%s status=%u body=%" PRIu64 " us=%" PRIu64
+              " end=%s",
+              q->id,
+              q->method == HTTP_UNKNOWN ? "?"
+              : q->method_text          ? q->method_text
+                                        : "-",
               log_q(q->target, target, sizeof target), q->status, q->body_seen, ns / 1000,
               code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? "ok" : "cut");
 }
@@ -202,7 +210,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
         return;
     ns = clock_monotonic_ns() - q->started_ns;
     if (q->status >= 100 && q->status < 600)
-        (void) atomic_fetch_add_explicit(&l->counters.requests[q->status / 100], 1, memory_order_relaxed);
+        (void) atomic_fetch_add_explicit(&l->counters.requests[q->status / 100], 1,
+                                         memory_order_relaxed);
     count_duration(&l->counters, ns);
     log_request(q, code, ns);
     set_deadline(conn_of(q), l->options.header_s, 0);
@@ -219,11 +228,12 @@ static enum MHD_Result queue(struct request *q)
     return queued ? MHD_YES : MHD_NO;
 }
 
-/* The answer is known before the body was read. A short body is read to its end first: a response that is
- * followed by a reset, because bytes lie unread, may never be seen. */
+/* The answer is known before the body was read. A short body is read to its end first: a response
+ * that is followed by a reset, because bytes lie unread, may never be seen. */
 static enum MHD_Result answer_early(struct request *q)
 {
-    if (q->has_length && q->content_length > 0 && q->content_length <= SWALLOW_MAX && !q->expects_continue) {
+    if (q->has_length && q->content_length > 0 && q->content_length <= SWALLOW_MAX &&
+        !q->expects_continue) {
         q->phase = REQUEST_SWALLOW;
         return MHD_YES;
     }
@@ -258,7 +268,8 @@ static void find_route(struct request *q)
 
 static bool is_cacheable(const struct request *q)
 {
-    return q->listener->options.cache && request_is_read(q) && !q->raw_query && !request_header(q, "Authorization");
+    return q->listener->options.cache && request_is_read(q) && !q->raw_query &&
+           !request_header(q, "Authorization");
 }
 
 static bool answer_from_cache(struct request *q)
@@ -280,7 +291,7 @@ static bool answer_from_cache(struct request *q)
 static enum MHD_Result start(struct request *q)
 {
     const struct listener_options *o = &q->listener->options;
-    struct guard_refusal refusal = { .status = 0 };
+    struct guard_refusal refusal = {.status = 0};
 
     request_read_headers(q);
     if (!guard_check(q, &refusal)) {
@@ -335,8 +346,8 @@ static void take_body(struct request *q, const char *bytes, size_t len)
 static void keep_answer(struct request *q)
 {
     if (q->route->cacheable && q->status == 200 && q->content && !q->never_cache && is_cacheable(q))
-        cache_put(q->listener->options.cache, q->target, q->content, q->cache_generation, q->watch, q->watch_len,
-                  q->started_ns + CACHE_NS);
+        cache_put(q->listener->options.cache, q->target, q->content, q->cache_generation, q->watch,
+                  q->watch_len, q->started_ns + CACHE_NS);
 }
 
 /* On a worker thread. */
@@ -388,13 +399,14 @@ static enum MHD_Result finish(struct request *q)
     return queue(q);
 }
 
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
-                                  const char *version, const char *upload_data, size_t *upload_data_size,
-                                  void **context)
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's signature */
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload_data,
+                                  size_t *upload_data_size, void **context)
 {
     struct request *q = *context;
 
-    (void) cls;        /* the request has them */
+    (void) cls; /* the request has them */
     (void) connection;
     if (!q)
         return MHD_NO; /* no memory when the request line came */
@@ -434,17 +446,19 @@ static void on_log(void *cls, const char *format, va_list ap)
 
 static struct MHD_Daemon *start_daemon(struct listener *l)
 {
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
 
     /* The logger must be the first option. */
-    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-                            l, MHD_OPTION_URI_LOG_CALLBACK, on_target, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_raw, NULL,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) LIMIT_CONNECTION_MEMORY,
-                            MHD_OPTION_CONNECTION_LIMIT, (unsigned) LIMIT_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-                            l->options.idle_s, MHD_OPTION_THREAD_POOL_SIZE, l->options.threads,
-                            MHD_OPTION_LISTEN_SOCKET, l->options.listen_fd, MHD_OPTION_STRICT_FOR_CLIENT, 0,
-                            MHD_OPTION_END);
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        l, MHD_OPTION_URI_LOG_CALLBACK, on_target, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_raw, NULL,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) LIMIT_CONNECTION_MEMORY,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned) LIMIT_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        l->options.idle_s, MHD_OPTION_THREAD_POOL_SIZE, l->options.threads,
+        MHD_OPTION_LISTEN_SOCKET, l->options.listen_fd, MHD_OPTION_STRICT_FOR_CLIENT, 0,
+        MHD_OPTION_END);
 }
 
 int listener_start(const struct listener_options *options, struct listener **out, struct err *e)
@@ -457,7 +471,8 @@ int listener_start(const struct listener_options *options, struct listener **out
     l->options.idle_s = options->idle_s ? options->idle_s : IDLE_DEFAULT_S;
     l->options.header_s = options->header_s ? options->header_s : HEADER_DEFAULT_S;
     l->options.body_s = options->body_s ? options->body_s : BODY_DEFAULT_S;
-    (void) pthread_mutex_init(&l->conns_lock, NULL); /* cannot fail with default attributes on Linux */
+    (void) pthread_mutex_init(&l->conns_lock,
+                              NULL); /* cannot fail with default attributes on Linux */
     (void) pthread_rwlock_init(&l->gate_lock, NULL);
     l->daemon = start_daemon(l);
     if (!l->daemon) {
@@ -551,7 +566,8 @@ static bool split_address(const char *address, char *host, size_t host_size, con
 static int bind_one(const struct addrinfo *info)
 {
     int one = 1;
-    int fd = socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, info->ai_protocol);
+    int fd = socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                    info->ai_protocol);
 
     if (fd < 0)
         return -1;
@@ -568,7 +584,7 @@ static int bind_one(const struct addrinfo *info)
 
 static unsigned port_of(int fd)
 {
-    struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof address;
 
     if (getsockname(fd, (struct sockaddr *) &address, &len) < 0)
@@ -582,7 +598,8 @@ static unsigned port_of(int fd)
 
 int listener_bind(const char *address, int *out_fd, unsigned *out_port, struct err *e)
 {
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *list = NULL;
     const char *port = NULL;
     char host[256];
@@ -593,7 +610,8 @@ int listener_bind(const char *address, int *out_fd, unsigned *out_port, struct e
         return err_set(e, ERR_USAGE, "listener.address", "'%s' is not ADDR:PORT", address);
     rc = getaddrinfo(host[0] == '\0' ? NULL : host, port, &hints, &list);
     if (rc != 0)
-        return err_set(e, ERR_USAGE, "listener.address", "cannot resolve '%s': %s", address, gai_strerror(rc));
+        return err_set(e, ERR_USAGE, "listener.address", "cannot resolve '%s': %s", address,
+                       gai_strerror(rc));
     fd = bind_one(list);
     freeaddrinfo(list);
     if (fd < 0)

@@ -1,7 +1,7 @@
 /*
- * listener: the libmicrohttpd daemon: pool of epoll threads, suspension, deadlines, draining, counters.
- * Knows the shape of requests and routes, nothing of what they mean.
- * Thread rule: start, tick, drain and stop from one thread; handlers run on pool threads.
+ * listener: the libmicrohttpd daemon: pool of epoll threads, suspension, deadlines, draining,
+ * counters. Knows the shape of requests and routes, nothing of what they mean. Thread rule: start,
+ * tick, drain and stop from one thread; handlers run on pool threads.
  */
 #pragma once
 
@@ -30,7 +30,8 @@ struct listener_counters {
     atomic_uint_fast64_t expired;     /* connections cut by a deadline */
     atomic_uint_fast64_t body_bytes;
     atomic_uint_fast64_t cache_hits;
-    atomic_uint_fast64_t duration_buckets[LISTENER_DURATIONS]; /* not cumulative; the last is +Inf */
+    atomic_uint_fast64_t
+        duration_buckets[LISTENER_DURATIONS]; /* not cumulative; the last is +Inf */
     atomic_uint_fast64_t duration_ns;
     atomic_size_t connections; /* open now */
     atomic_size_t active;      /* requests now */
@@ -47,7 +48,8 @@ struct listener_options {
     void *app;
     struct cache *cache;     /* borrowed; NULL: none */
     struct workers *workers; /* borrowed; NULL: offloaded handlers run where they are called */
-    /* Makes the error page for a problem document in q->twin's form; NULL: the problem itself is sent. */
+    /* Makes the error page for a problem document in q->twin's form; NULL: the problem itself is
+     * sent. */
     struct content *(*error_page)(struct request *q, const cJSON *problem);
     /* Seconds; 0 takes the default. Tests shorten them. */
     unsigned idle_s;   /* 15 */
@@ -55,7 +57,8 @@ struct listener_options {
     unsigned body_s;   /* 30, plus content length at 64 KiB/s */
 };
 
-int listener_start(const struct listener_options *options, struct listener **out, struct err *e) MUST_CHECK;
+int listener_start(const struct listener_options *options, struct listener **out,
+                   struct err *e) MUST_CHECK;
 const struct listener_options *listener_get_options(const struct listener *l);
 struct listener_counters *listener_counters(struct listener *l);
 /* Cuts connections past their deadline; call a few times a second. */
@@ -70,5 +73,6 @@ void listener_leave(struct listener *l);
 /* Every suspended request must have been resumed before. Open connections are cut. Accepts NULL. */
 void listener_stop(struct listener *l);
 
-/* Bound, listening, close-on-exec TCP socket for "ADDR:PORT" ("[::1]:8080", port 0 picks one); *out_port is the real port. */
+/* Bound, listening, close-on-exec TCP socket for "ADDR:PORT" ("[::1]:8080", port 0 picks one);
+ * *out_port is the real port. */
 int listener_bind(const char *address, int *out_fd, unsigned *out_port, struct err *e) MUST_CHECK;

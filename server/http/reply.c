@@ -18,10 +18,12 @@
 #include "server/http/route.h"
 
 #define CSP_PAGE                                                                                   \
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "              \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "  \
+    "'self'; "                                                                                     \
     "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 #define CSP_DATA "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-#define CSP_EVIDENCE "sandbox; default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+#define CSP_EVIDENCE                                                                               \
+    "sandbox; default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /* A window of a content, as libmicrohttpd reads it. */
 struct stream {
@@ -43,7 +45,8 @@ static const char *caching_value(const struct content *c)
     case REPLY_SETTLED:
         return c->is_private ? "private, max-age=300" : "public, max-age=300";
     case REPLY_IMMUTABLE:
-        return c->is_private ? "private, max-age=31536000, immutable" : "public, max-age=31536000, immutable";
+        return c->is_private ? "private, max-age=31536000, immutable"
+                             : "public, max-age=31536000, immutable";
     case REPLY_NO_STORE:
         break;
     }
@@ -53,17 +56,22 @@ static const char *caching_value(const struct content *c)
 /* What a 304 repeats of a 200. */
 static bool add_validators(struct MHD_Response *r, const struct content *c)
 {
-    return (c->etag[0] == '\0' || add(r, "ETag", c->etag)) && add(r, "Cache-Control", caching_value(c)) &&
+    return (c->etag[0] == '\0' || add(r, "ETag", c->etag)) &&
+           add(r, "Cache-Control", caching_value(c)) &&
            (!c->is_private || add(r, "Vary", "Authorization"));
 }
 
 static bool add_security(struct MHD_Response *r, enum reply_policy policy)
 {
-    const char *csp = policy == REPLY_PAGE ? CSP_PAGE : policy == REPLY_EVIDENCE ? CSP_EVIDENCE : CSP_DATA;
+    const char *csp = policy == REPLY_PAGE       ? CSP_PAGE
+                      : policy == REPLY_EVIDENCE ? CSP_EVIDENCE
+                                                 : CSP_DATA;
 
     return add(r, "Content-Security-Policy", csp) && add(r, "X-Content-Type-Options", "nosniff") &&
-           add(r, "Referrer-Policy", "same-origin") && add(r, "Cross-Origin-Opener-Policy", "same-origin") &&
-           add(r, "Cross-Origin-Resource-Policy", policy == REPLY_SHARED ? "cross-origin" : "same-origin");
+           add(r, "Referrer-Policy", "same-origin") &&
+           add(r, "Cross-Origin-Opener-Policy", "same-origin") &&
+           add(r, "Cross-Origin-Resource-Policy",
+               policy == REPLY_SHARED ? "cross-origin" : "same-origin");
 }
 
 static bool add_fields(struct MHD_Response *r, const struct content *c)
@@ -136,8 +144,8 @@ static void release_content(void *cls)
     content_unref(cls);
 }
 
-static struct MHD_Response *stream_response(const struct content *c, struct content *owner, uint64_t first,
-                                            uint64_t size)
+static struct MHD_Response *stream_response(const struct content *c, struct content *owner,
+                                            uint64_t first, uint64_t size)
 {
     struct MHD_Response *r = NULL;
     struct stream *s = calloc(1, sizeof *s);
@@ -172,8 +180,10 @@ static struct MHD_Response *file_response(const struct reply_part *p, uint64_t f
     return r;
 }
 
-/* Body [first, first+size). owner NULL: the response is the content's own and may borrow its memory freely. */
-static struct MHD_Response *body_response(const struct content *c, struct content *owner, uint64_t first, uint64_t size)
+/* Body [first, first+size). owner NULL: the response is the content's own and may borrow its memory
+ * freely. */
+static struct MHD_Response *body_response(const struct content *c, struct content *owner,
+                                          uint64_t first, uint64_t size)
 {
     struct MHD_Response *r = NULL;
 
@@ -183,7 +193,8 @@ static struct MHD_Response *body_response(const struct content *c, struct conten
 
         if (!owner)
             return MHD_create_response_from_buffer((size_t) size, start, MHD_RESPMEM_PERSISTENT);
-        r = MHD_create_response_from_buffer_with_free_callback_cls((size_t) size, start, release_content, owner);
+        r = MHD_create_response_from_buffer_with_free_callback_cls((size_t) size, start,
+                                                                   release_content, owner);
         if (r)
             content_ref(owner);
         return r;
@@ -232,27 +243,27 @@ const char *reply_status_title(unsigned status)
         unsigned status;
         const char *title;
     } table[] = {
-        { 400, "Bad request" },
-        { 401, "Authentication required" },
-        { 403, "Not allowed" },
-        { 404, "Not found" },
-        { 405, "Method not allowed" },
-        { 409, "Conflict" },
-        { 410, "Gone" },
-        { 411, "Length required" },
-        { 412, "Precondition failed" },
-        { 413, "Too large" },
-        { 414, "Address too long" },
-        { 415, "Unsupported media type" },
-        { 416, "Range not satisfiable" },
-        { 417, "Expectation failed" },
-        { 422, "Refused" },
-        { 431, "Header fields too large" },
-        { 500, "Internal error" },
-        { 501, "Not implemented" },
-        { 503, "Busy" },
-        { 505, "HTTP version not supported" },
-        { 507, "Insufficient storage" },
+        {400, "Bad request"},
+        {401, "Authentication required"},
+        {403, "Not allowed"},
+        {404, "Not found"},
+        {405, "Method not allowed"},
+        {409, "Conflict"},
+        {410, "Gone"},
+        {411, "Length required"},
+        {412, "Precondition failed"},
+        {413, "Too large"},
+        {414, "Address too long"},
+        {415, "Unsupported media type"},
+        {416, "Range not satisfiable"},
+        {417, "Expectation failed"},
+        {422, "Refused"},
+        {431, "Header fields too large"},
+        {500, "Internal error"},
+        {501, "Not implemented"},
+        {503, "Busy"},
+        {505, "HTTP version not supported"},
+        {507, "Insufficient storage"},
     };
     size_t i = 0;
 
@@ -269,16 +280,17 @@ static bool is_problem_member(const char *name)
            strcmp(name, "detail") == 0 || strcmp(name, "instance") == 0;
 }
 
-static cJSON *problem_document(const struct request *q, unsigned status, const char *slug, const char *detail,
-                               const cJSON *extra)
+static cJSON *problem_document(const struct request *q, unsigned status, const char *slug,
+                               const char *detail, const cJSON *extra)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     const struct listener_options *options = q->listener ? listener_get_options(q->listener) : NULL;
     const cJSON *member = NULL;
     char text[256];
 
     json_doc_init_object(&d);
-    (void) snprintf(text, sizeof text, "%s/help/problems/%s", options ? options->base_url : "", slug);
+    (void) snprintf(text, sizeof text, "%s/help/problems/%s", options ? options->base_url : "",
+                    slug);
     json_add_string(&d, NULL, "type", text);
     json_add_int(&d, NULL, "status", (int64_t) status);
     json_add_string(&d, NULL, "title", reply_status_title(status));
@@ -308,7 +320,8 @@ static bool wants_page(const struct request *q)
     return accept && strstr(accept, "text/html");
 }
 
-void reply_problem(struct request *q, unsigned status, const char *slug, const char *detail, cJSON *extra)
+void reply_problem(struct request *q, unsigned status, const char *slug, const char *detail,
+                   cJSON *extra)
 {
     AUTO_JSON cJSON *held = extra;
     AUTO_JSON cJSON *document = problem_document(q, status, slug, detail, held);
@@ -353,11 +366,12 @@ void reply_err(struct request *q, const struct err *e)
     case ERR_SYS:
     case ERR_NOMEM:
     case ERR_INTERNAL:
-        reply_problem(q, 500, "internal", "the server could not answer; the log has the reason", NULL);
+        reply_problem(q, 500, "internal", "the server could not answer; the log has the reason",
+                      NULL);
         break;
     }
-    log_event(LOG_ERROR, "request.failed", "request=%" PRIu64 " status=%u code=%s text=%s", q->id, q->status, e->code,
-              log_q(e->text, quoted, sizeof quoted));
+    log_event(LOG_ERROR, "request.failed", "request=%" PRIu64 " status=%u code=%s text=%s", q->id,
+              q->status, e->code, log_q(e->text, quoted, sizeof quoted));
 }
 
 void reply_redirect(struct request *q, unsigned status, const char *location)
@@ -376,10 +390,12 @@ void reply_not_found(struct request *q)
 
 void reply_unauthorized(struct request *q, const char *error)
 {
-    reply_problem(q, 401, "unauthorized", error ? "the token is not valid" : "this needs a bearer token", NULL);
+    reply_problem(q, 401, "unauthorized",
+                  error ? "the token is not valid" : "this needs a bearer token", NULL);
     if (q->content)
         content_add_header(q->content, "WWW-Authenticate",
-                           error ? "Bearer realm=\"cleanrun\", error=\"invalid_token\"" : "Bearer realm=\"cleanrun\"");
+                           error ? "Bearer realm=\"cleanrun\", error=\"invalid_token\""
+                                 : "Bearer realm=\"cleanrun\"");
 }
 
 /* Queues a response made for this request alone and forgets it. */
@@ -402,7 +418,8 @@ static bool queue_not_modified(struct request *q)
 {
     struct MHD_Response *r = empty_response();
 
-    return queue_own(q, 304, r, r && add_validators(r, q->content) && add_security(r, q->content->policy));
+    return queue_own(q, 304, r,
+                     r && add_validators(r, q->content) && add_security(r, q->content->policy));
 }
 
 static bool queue_range(struct request *q, uint64_t first, uint64_t last)
@@ -411,22 +428,25 @@ static bool queue_range(struct request *q, uint64_t first, uint64_t last)
     struct MHD_Response *r = body_response(c, c, first, last - first + 1);
     char value[80];
 
-    (void) snprintf(value, sizeof value, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, first, last, c->size);
+    (void) snprintf(value, sizeof value, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, first, last,
+                    c->size);
     return queue_own(q, 206, r, r && add_fields(r, c) && add(r, "Content-Range", value));
 }
 
-static bool queue_problem(struct request *q, unsigned status, const char *slug, const char *detail, const char *field,
-                          const char *value)
+static bool queue_problem(struct request *q, unsigned status, const char *slug, const char *detail,
+                          const char *field, const char *value)
 {
     reply_problem(q, status, slug, detail, NULL);
     if (!q->content)
         return false;
     if (field)
         content_add_header(q->content, field, value);
-    return content_seal(q->content) && MHD_queue_response(q->connection, status, q->content->full) == MHD_YES;
+    return content_seal(q->content) &&
+           MHD_queue_response(q->connection, status, q->content->full) == MHD_YES;
 }
 
-/* RFC 9110 §13.2.2 order, for contents with a validator. *out_done: an answer was queued (or failed). */
+/* RFC 9110 §13.2.2 order, for contents with a validator. *out_done: an answer was queued (or
+ * failed). */
 static bool queue_conditional(struct request *q, bool *out_done)
 {
     const struct content *c = q->content;
@@ -450,7 +470,8 @@ static bool queue_conditional(struct request *q, bool *out_done)
             return queue_range(q, first, last);
         case RANGE_UNSATISFIABLE:
             (void) snprintf(value, sizeof value, "bytes */%" PRIu64, c->size);
-            return queue_problem(q, 416, "range", "the range is outside the file", "Content-Range", value);
+            return queue_problem(q, 416, "range", "the range is outside the file", "Content-Range",
+                                 value);
         case RANGE_IGNORED:
             break;
         }
@@ -475,5 +496,6 @@ bool reply_queue(struct request *q)
         if (done)
             return queued;
     }
-    return content_seal(q->content) && MHD_queue_response(q->connection, q->status, q->content->full) == MHD_YES;
+    return content_seal(q->content) &&
+           MHD_queue_response(q->connection, q->status, q->content->full) == MHD_YES;
 }

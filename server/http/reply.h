@@ -50,17 +50,24 @@ struct reply_part {
 
 struct content;
 
-/* Makers: one reference for the caller; NULL without memory (what was handed over is released then, too).
- * `type` and every other string given below must be static or live in the content (content_copy). */
-struct content *content_bytes(const char *type, char *bytes, size_t len) MUST_CHECK;                   /* takes the heap bytes */
-struct content *content_static(const char *type, const void *bytes, size_t len) MUST_CHECK;            /* borrows for ever */
-struct content *content_file(const char *type, int fd, uint64_t offset, uint64_t size) MUST_CHECK;     /* takes the descriptor */
-/* Copies the list; takes `memory` (heap, may be NULL) that byte parts point into, and each part's descriptor. */
-struct content *content_parts(const char *type, const struct reply_part *parts, size_t n, char *memory) MUST_CHECK;
+/* Makers: one reference for the caller; NULL without memory (what was handed over is released then,
+ * too). `type` and every other string given below must be static or live in the content
+ * (content_copy). */
+struct content *content_bytes(const char *type, char *bytes,
+                              size_t len) MUST_CHECK; /* takes the heap bytes */
+struct content *content_static(const char *type, const void *bytes,
+                               size_t len) MUST_CHECK; /* borrows for ever */
+struct content *content_file(const char *type, int fd, uint64_t offset,
+                             uint64_t size) MUST_CHECK; /* takes the descriptor */
+/* Copies the list; takes `memory` (heap, may be NULL) that byte parts point into, and each part's
+ * descriptor. */
+struct content *content_parts(const char *type, const struct reply_part *parts, size_t n,
+                              char *memory) MUST_CHECK;
 /* The document as JSON (JSON_PRETTY). Frees the tree. */
 struct content *content_json(const char *type, cJSON *document) MUST_CHECK;
 
-/* The content releases `object` when it goes (bytes of parts may live in it). Before first use, once. */
+/* The content releases `object` when it goes (bytes of parts may live in it). Before first use,
+ * once. */
 void content_keep(struct content *c, void *object, void (*release)(void *object));
 
 void content_ref(struct content *c);
@@ -78,7 +85,8 @@ void content_set_caching(struct content *c, enum reply_caching caching, bool is_
 void content_set_digest(struct content *c, const struct digest *d);
 /* The same of the bytes themselves (content_bytes, content_static). */
 void content_hash(struct content *c);
-/* Up to 8 further fields; name static, value copied. Silently dropped when out of memory or space. */
+/* Up to 8 further fields; name static, value copied. Silently dropped when out of memory or space.
+ */
 void content_add_header(struct content *c, const char *name, const char *value);
 /* "attachment; filename=…": the last segment of a relname. */
 void content_set_attachment(struct content *c, const char *name);
@@ -89,13 +97,15 @@ const char *content_etag(const struct content *c);      /* quoted, or "" */
 
 /* Sets the answer; takes the reference. c NULL: a plain 500. */
 void reply_content(struct request *q, unsigned status, struct content *c);
-void reply_json(struct request *q, unsigned status, cJSON *document); /* takes the tree; NULL: 500 */
-/* RFC 9457 problem: type <base>/help/problems/<slug>. `extra` (taken, may be NULL): an object whose members are added,
- * except those that every problem has.
- * Page routes get the error page instead, in the twin's form. */
-void reply_problem(struct request *q, unsigned status, const char *slug, const char *detail, cJSON *extra);
-/* Maps an err's kind: LIMIT 413, INPUT 400, NOTFOUND 404, CONFLICT 409, TRUST 422, NOSPACE 507, BUSY 503, else 500
- * (logged, text not shown). */
+void reply_json(struct request *q, unsigned status,
+                cJSON *document); /* takes the tree; NULL: 500 */
+/* RFC 9457 problem: type <base>/help/problems/<slug>. `extra` (taken, may be NULL): an object whose
+ * members are added, except those that every problem has. Page routes get the error page instead,
+ * in the twin's form. */
+void reply_problem(struct request *q, unsigned status, const char *slug, const char *detail,
+                   cJSON *extra);
+/* Maps an err's kind: LIMIT 413, INPUT 400, NOTFOUND 404, CONFLICT 409, TRUST 422, NOSPACE 507,
+ * BUSY 503, else 500 (logged, text not shown). */
 void reply_err(struct request *q, const struct err *e);
 void reply_redirect(struct request *q, unsigned status, const char *location);
 void reply_not_found(struct request *q);
@@ -104,6 +114,6 @@ void reply_unauthorized(struct request *q, const char *error);
 
 const char *reply_status_title(unsigned status);
 
-/* For the listener: hands the answer to libmicrohttpd, evaluating If-Match, If-None-Match, If-Range and Range for
- * a 200 to GET and HEAD. False: the connection must be dropped. */
+/* For the listener: hands the answer to libmicrohttpd, evaluating If-Match, If-None-Match, If-Range
+ * and Range for a 200 to GET and HEAD. False: the connection must be dropped. */
 bool reply_queue(struct request *q) MUST_CHECK;

@@ -32,7 +32,8 @@ void request_free(struct request *q)
     free(q);
 }
 
-static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
 {
     struct request *q = cls;
 
@@ -41,14 +42,15 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
         q->too_many_headers = true;
         return MHD_NO;
     }
-    q->headers[q->n_headers++] = (struct request_header){ .name = name, .value = value ? value : "" };
+    q->headers[q->n_headers++] = (struct request_header){.name = name, .value = value ? value : ""};
     return MHD_YES;
 }
 
 void request_read_headers(struct request *q)
 {
     q->n_headers = 0;
-    (void) MHD_get_connection_values(q->connection, MHD_HEADER_KIND, take_header, q); /* the count is in q */
+    (void) MHD_get_connection_values(q->connection, MHD_HEADER_KIND, take_header,
+                                     q); /* the count is in q */
 }
 
 const char *request_header(const struct request *q, const char *name)
@@ -101,15 +103,9 @@ enum http_method request_method_parse(const char *text)
         const char *text;
         enum http_method method;
     } table[] = {
-        { "GET", HTTP_GET },
-        { "HEAD", HTTP_HEAD },
-        { "PUT", HTTP_PUT },
-        { "POST", HTTP_POST },
-        { "OPTIONS", HTTP_OPTIONS },
-        { "DELETE", HTTP_KNOWN_OTHER },
-        { "PATCH", HTTP_KNOWN_OTHER },
-        { "TRACE", HTTP_KNOWN_OTHER },
-        { "CONNECT", HTTP_KNOWN_OTHER },
+        {"GET", HTTP_GET},           {"HEAD", HTTP_HEAD},         {"PUT", HTTP_PUT},
+        {"POST", HTTP_POST},         {"OPTIONS", HTTP_OPTIONS},   {"DELETE", HTTP_KNOWN_OTHER},
+        {"PATCH", HTTP_KNOWN_OTHER}, {"TRACE", HTTP_KNOWN_OTHER}, {"CONNECT", HTTP_KNOWN_OTHER},
     };
     size_t i = 0;
 

@@ -1,9 +1,9 @@
 /*
- * request: one HTTP request from its first byte to its last: arena, headers, route parameters, body,
- * the answer. Made when libmicrohttpd has parsed a request line, freed when it reports completion.
- * Knows nothing of projects or runs: `app` and `state` belong to the handlers.
- * Thread rule: one pool thread at a time; while suspended it belongs to whoever holds the pointer,
- * and comes back through request_resume.
+ * request: one HTTP request from its first byte to its last: arena, headers, route parameters,
+ * body, the answer. Made when libmicrohttpd has parsed a request line, freed when it reports
+ * completion. Knows nothing of projects or runs: `app` and `state` belong to the handlers. Thread
+ * rule: one pool thread at a time; while suspended it belongs to whoever holds the pointer, and
+ * comes back through request_resume.
  */
 #pragma once
 
@@ -64,40 +64,41 @@ struct request {
     struct arena arena; /* LIMIT_ARENA_REQUEST */
     uint64_t id;        /* counts from 1 in one process; shown in the log and in 5xx problems */
     uint64_t started_ns;
-    enum request_phase phase;
 
     const char *method_text, *version;
-    enum http_method method;
     const char *target;    /* as received, with the query; cut at LIMIT_URL + 1 */
     const char *raw_path;  /* as received, without the query */
     const char *raw_query; /* after '?', or NULL */
     struct uri_path path;
     struct request_header headers[REQUEST_HEADERS_MAX];
     size_t n_headers;
-    bool too_many_headers;
-
-    bool has_length;
     uint64_t content_length;
-    bool expects_continue;
 
     const struct route *route;
     struct request_param params[REQUEST_PARAMS_MAX];
     size_t n_params;
-    enum request_twin twin;
 
-    struct buf body;    /* BODY_SMALL */
+    struct buf body;    /* without route.data */
     uint64_t body_seen; /* bytes delivered so far */
 
-    unsigned status;         /* the answer; 0: none yet */
-    struct content *content; /* owned */
-    bool from_cache;
+    struct content *content;   /* of the answer; owned */
     uint64_t cache_generation; /* of the stored data, read before the handler ran */
-    unsigned char watch[REQUEST_WATCH_MAX]; /* what a cached answer depends on beside the generation; the handler's form */
     size_t watch_len;
-    bool never_cache;          /* this answer must not be kept, though its route is cacheable */
+    unsigned char watch[REQUEST_WATCH_MAX]; /* what a cached answer depends on beside the
+                                               generation; the handler's form */
 
-    void *state;                       /* the handler's, released by state_free */
+    void *state; /* the handler's, released by state_free */
     void (*state_free)(void *state);
+
+    enum request_phase phase;
+    enum http_method method;
+    enum request_twin twin;
+    unsigned status; /* of the answer; 0: none yet */
+    bool too_many_headers;
+    bool has_length;
+    bool expects_continue;
+    bool from_cache;
+    bool never_cache; /* this answer must not be kept, though its route is cacheable */
 };
 
 /* First value of a header, case-insensitive; NULL when absent. */
@@ -115,9 +116,9 @@ void request_free(struct request *q);
 /* Takes the header list from libmicrohttpd. */
 void request_read_headers(struct request *q);
 
-/* Stops reading and writing on the connection until request_resume (any thread, once). Order: suspend, hand the job over
- * (or resume at once when that fails), request_handed_over. False: the server is stopping and 503 is answered; then
- * neither of the others may be called. */
+/* Stops reading and writing on the connection until request_resume (any thread, once). Order:
+ * suspend, hand the job over (or resume at once when that fails), request_handed_over. False: the
+ * server is stopping and 503 is answered; then neither of the others may be called. */
 bool request_suspend(struct request *q) MUST_CHECK;
 void request_handed_over(struct request *q);
 void request_resume(struct request *q);

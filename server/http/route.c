@@ -6,13 +6,15 @@ static const struct {
     const char *suffix;
     enum request_twin twin;
 } twin_suffixes[] = {
-    { ".json", TWIN_JSON },
-    { ".txt", TWIN_TEXT },
-    { ".md", TWIN_MARKDOWN },
+    {".json", TWIN_JSON},
+    {".txt", TWIN_TEXT},
+    {".md", TWIN_MARKDOWN},
 };
 
-/* Removes a twin suffix that the route knows; the rest is copied. Returns `segment` itself when there is none. */
-static const char *strip_twin(const struct route *r, struct request *q, const char *segment, enum request_twin *out)
+/* Removes a twin suffix that the route knows; the rest is copied. Returns `segment` itself when
+ * there is none. */
+static const char *strip_twin(const struct route *r, struct request *q, const char *segment,
+                              enum request_twin *out)
 {
     size_t len = strlen(segment);
     size_t i = 0;
@@ -44,12 +46,14 @@ static bool bind(struct request *q, const char *name, size_t name_len, const cha
 {
     if (!value || q->n_params == REQUEST_PARAMS_MAX)
         return false;
-    q->params[q->n_params++] = (struct request_param){ .name = name, .name_len = name_len, .value = value };
+    q->params[q->n_params++] =
+        (struct request_param){.name = name, .name_len = name_len, .value = value};
     return true;
 }
 
 /* Matches piece [p, p+len) of the pattern with segment i; *rest is set for "{x...}". */
-static bool match_piece(const struct route *r, struct request *q, const char *p, size_t len, size_t i, bool *rest)
+static bool match_piece(const struct route *r, struct request *q, const char *p, size_t len,
+                        size_t i, bool *rest)
 {
     bool last = i + 1 == q->path.n;
     const char *segment = q->path.segments[i];
@@ -106,7 +110,8 @@ static const char *method_words(enum http_method m)
     return "";
 }
 
-enum route_match route_find(const struct route *routes, size_t n, struct request *q, const char **out_allow)
+enum route_match route_find(const struct route *routes, size_t n, struct request *q,
+                            const char **out_allow)
 {
     enum http_method wanted = q->method == HTTP_HEAD ? HTTP_GET : q->method;
     char *allow = NULL;

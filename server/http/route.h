@@ -29,18 +29,19 @@ struct route {
     enum http_method method; /* HTTP_GET serves HEAD too */
     enum route_kind kind;
     unsigned twins;
+    bool cacheable; /* GET: a 200 may be kept by raw path when the request carries no credentials */
+    bool offload;   /* handle runs on a worker thread, as it may block; it must return ROUTE_DONE */
     const char *pattern;
-    /* Called with everything but the body; for body routes before the body. False: the answer is set. NULL: nothing
-     * to do, the request takes no body. */
+    /* Called with everything but the body; for body routes before the body. False: the answer is
+     * set. NULL: the request takes no body. */
     bool (*begin)(struct request *q);
-    /* Body pieces in order; NULL: collected in q->body. False: the answer is set, the rest is dropped. */
+    /* Body pieces in order; NULL: collected in q->body. False: the answer is set, the rest is
+     * dropped. */
     bool (*data)(struct request *q, const char *bytes, size_t len);
     /* The request is complete. */
     enum route_result (*handle)(struct request *q);
     /* After a suspension; the answer must be set. */
     void (*resume)(struct request *q);
-    bool cacheable; /* GET: a 200 may be kept by raw path when the request carries no credentials */
-    bool offload;   /* handle runs on a worker thread, because it may block; it must return ROUTE_DONE */
 };
 
 enum route_match {
@@ -50,4 +51,5 @@ enum route_match {
 };
 
 /* OPTIONS on a known path gives ROUTE_NOT_METHOD with its Allow list. */
-enum route_match route_find(const struct route *routes, size_t n, struct request *q, const char **out_allow);
+enum route_match route_find(const struct route *routes, size_t n, struct request *q,
+                            const char **out_allow);

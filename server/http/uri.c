@@ -18,8 +18,8 @@ static int hex_value(char c)
 
 static bool is_unreserved(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_' || c == '~';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
 }
 
 /* pchar of RFC 3986 without '%'. */
@@ -68,7 +68,7 @@ static char *decode_segment(struct arena *a, const char *raw, size_t len, const 
 
 bool uri_split(struct arena *a, const char *raw_path, struct uri_path *out, const char **out_why)
 {
-    struct uri_path path = { .n = 0 };
+    struct uri_path path = {.n = 0};
     const char *p = raw_path;
 
     if (*p != '/') {

@@ -25,11 +25,13 @@ struct uri_path {
  * after decoding, encoded '/', '\', NUL or other control characters, broken %-escapes, bytes that a
  * URI may not hold plainly, text that is not UTF-8, too many segments.
  */
-bool uri_split(struct arena *a, const char *raw_path, struct uri_path *out, const char **out_why) MUST_CHECK;
+bool uri_split(struct arena *a, const char *raw_path, struct uri_path *out,
+               const char **out_why) MUST_CHECK;
 
-/* Value of `name` in a raw query ("a=1&b=2", NULL allowed), decoded ('+' is a space); NULL when absent, given twice
- * or broken. In the arena. */
+/* Value of `name` in a raw query ("a=1&b=2", NULL allowed), decoded ('+' is a space); NULL when
+ * absent, given twice or broken. In the arena. */
 const char *uri_query_get(struct arena *a, const char *raw_query, const char *name);
 
-/* Appends one segment or query value percent-encoded: everything but unreserved characters. NULL: out of memory. */
+/* Appends one segment or query value percent-encoded: everything but unreserved characters. NULL:
+ * out of memory. */
 char *uri_encode(struct arena *a, const char *text) MUST_CHECK;

@@ -28,7 +28,7 @@ static void *run(void *cls)
     struct workers *w = cls;
 
     for (;;) {
-        struct job job = { .work = NULL };
+        struct job job = {.work = NULL};
 
         (void) pthread_mutex_lock(&w->jobs_lock);
         while (w->n == 0 && !w->stopping)
@@ -51,7 +51,8 @@ int workers_start(unsigned threads, struct workers **out, struct err *e)
 
     if (!w)
         return err_set(e, ERR_NOMEM, "workers.memory", "out of memory");
-    (void) pthread_mutex_init(&w->jobs_lock, NULL); /* cannot fail with default attributes on Linux */
+    (void) pthread_mutex_init(&w->jobs_lock,
+                              NULL); /* cannot fail with default attributes on Linux */
     (void) pthread_cond_init(&w->jobs_changed, NULL);
     while (w->n_threads < threads && w->n_threads < THREADS_MAX) {
         if (pthread_create(&w->threads[w->n_threads], NULL, run, w) != 0) {
@@ -70,7 +71,7 @@ int workers_submit(struct workers *w, void (*work)(void *cls), void *cls, struct
 
     (void) pthread_mutex_lock(&w->jobs_lock);
     if (!w->stopping && w->n < LIMIT_QUEUE) {
-        w->jobs[(w->first + w->n) % LIMIT_QUEUE] = (struct job){ .work = work, .cls = cls };
+        w->jobs[(w->first + w->n) % LIMIT_QUEUE] = (struct job){.work = work, .cls = cls};
         w->n++;
         taken = true;
         (void) pthread_cond_signal(&w->jobs_changed);

@@ -1,7 +1,7 @@
 /*
- * workers: a few threads for work that may block on the disk (fsync, hashing a large file, rendering
- * what is not cached), so that the threads that move bytes never wait. Bounded queue, first in first out.
- * workers_submit may be called from any thread.
+ * workers: a few threads for work that may block on the disk (fsync, hashing a large file,
+ * rendering what is not cached), so that the threads that move bytes never wait. Bounded queue,
+ * first in first out. workers_submit may be called from any thread.
  */
 #pragma once
 

@@ -40,7 +40,8 @@ void live_init_at(struct live *l, const char *data)
 
 static void exec_server(struct live *l, const char *path, const char *const extra[])
 {
-    const char *args[ARGS_MAX] = { path, "serve", "--data", l->data, "--listen", "127.0.0.1:0", "--port-file" };
+    const char *args[ARGS_MAX] = {path,       "serve",       "--data",     l->data,
+                                  "--listen", "127.0.0.1:0", "--port-file"};
     char *port = test_join(l->dir, "port");
     char *log = test_join(l->dir, "log");
     int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -140,7 +141,7 @@ void live_fini(struct live *l)
 
 int live_admin(struct live *l, const char *const args[], char **out_text)
 {
-    const char *argv[ARGS_MAX] = { NULL };
+    const char *argv[ARGS_MAX] = {NULL};
     char *path = program();
     struct test_run r;
     size_t n = 0;
@@ -195,35 +196,40 @@ char *live_log(const struct live *l)
     return text;
 }
 
-static size_t count_files(int dirfd, int depth)
+/* Regular files of one directory, hidden ones not counted. */
+static size_t count_here(const char *dir)
 {
-    DIR *d = fdopendir(dirfd);
+    DIR *d = opendir(dir);
     const struct dirent *entry = NULL;
     size_t n = 0;
 
-    if (!d || depth > 3) {
-        (void) close(dirfd);
-        return 0;
-    }
-    while ((entry = readdir(d))) {
+    while (d && (entry = readdir(d))) {
         struct stat st;
 
-        if (entry->d_name[0] == '.' || fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;
-        if (S_ISREG(st.st_mode))
-            n++;
-        else if (S_ISDIR(st.st_mode))
-            n += count_files(openat(dirfd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), depth + 1);
+        if (entry->d_name[0] != '.' &&
+            fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            n += S_ISREG(st.st_mode);
     }
-    (void) closedir(d);
+    if (d)
+        (void) closedir(d);
     return n;
 }
 
 size_t live_count(const struct live *l, const char *folder)
 {
     char *path = test_join(l->data, folder);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char **names = NULL;
+    size_t n = test_list(path, "", &names);
+    size_t total = count_here(path);
+    size_t i = 0;
 
+    for (i = 0; i < n; i++) {
+        char *below = test_join(path, names[i]);
+
+        total += count_here(below); /* a file has none */
+        free(below);
+    }
+    test_names_free(names);
     free(path);
-    return fd < 0 ? 0 : count_files(fd, 0);
+    return total;
 }

@@ -1,6 +1,6 @@
 /*
- * live: the real server program on a data directory and a loopback port of its own. Fails the running
- * test when the server does not start.
+ * live: the real server program on a data directory and a loopback port of its own. Fails the
+ * running test when the server does not start.
  */
 #pragma once
 
@@ -27,9 +27,11 @@ int live_stop(struct live *l);
 void live_kill(struct live *l);
 /* Stops when running and removes the directory. */
 void live_fini(struct live *l);
-/* `cleanrun-server ARGS… --data DATA`: exit code; *out_text (heap, may be NULL) gets standard output. */
+/* `cleanrun-server ARGS… --data DATA`: exit code; *out_text (heap, may be NULL) gets standard
+ * output. */
 int live_admin(struct live *l, const char *const args[], char **out_text);
-/* Resident set of the running server in KiB, from /proc; 0 when unknown. peak: the highest so far. */
+/* Resident set of the running server in KiB, from /proc; 0 when unknown. peak: the highest so far.
+ */
 unsigned long live_rss_kib(const struct live *l, bool peak);
 /* The server's log so far; caller frees. */
 char *live_log(const struct live *l);

@@ -17,7 +17,7 @@
 
 void raw_open(struct raw *r, unsigned port)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t) port) };
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t) port)};
 
     memset(r, 0, sizeof *r);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -61,7 +61,7 @@ bool raw_puts(struct raw *r, const char *text)
 /* Waits for more; false when closed or too late. */
 static bool receive(struct raw *r, uint64_t until_ns)
 {
-    struct pollfd p = { .fd = r->fd, .events = POLLIN };
+    struct pollfd p = {.fd = r->fd, .events = POLLIN};
     uint64_t now = clock_monotonic_ns();
     ssize_t n = 0;
 
@@ -161,7 +161,7 @@ void raw_read(struct raw *r, bool is_head, int timeout_ms, struct raw_response *
         continue;
     out->whole = want == SIZE_MAX ? r->closed : r->len >= want;
     out->body_len = r->len < want ? r->len : (size_t) want;
-    out->body = malloc(out->body_len + 1);
+    out->body = calloc(1, out->body_len + 1);
     assert_non_null(out->body);
     if (out->body_len > 0)
         memcpy(out->body, r->data, out->body_len);
@@ -196,19 +196,22 @@ void raw_request(unsigned port, const char *request, struct raw_response *out)
     raw_close(&r);
 }
 
-void raw_ask(unsigned port, const char *method, const char *target, const char *headers, const void *body, size_t len,
-             struct raw_response *out)
+void raw_ask(unsigned port, const char *method, const char *target, const char *headers,
+             const void *body, size_t len, struct raw_response *out)
 {
     char *head = NULL;
     struct raw r;
 
     raw_open(&r, port);
     if (body)
-        assert_true(asprintf(&head, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %zu\r\n%s\r\n",
+        assert_true(asprintf(&head,
+                             "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: "
+                             "close\r\nContent-Length: %zu\r\n%s\r\n",
                              method, target, len, headers ? headers : "") > 0);
     else
-        assert_true(asprintf(&head, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n", method, target,
-                             headers ? headers : "") > 0);
+        assert_true(asprintf(&head,
+                             "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n",
+                             method, target, headers ? headers : "") > 0);
     (void) raw_puts(&r, head); /* the answer may come before all was sent */
     if (body)
         (void) raw_send(&r, body, len);

@@ -8,10 +8,10 @@
 #include "tests/lib/support.h"
 
 struct raw {
-    int fd;
     char *data; /* received and not yet taken */
     size_t len;
     size_t cap;
+    int fd;
     bool closed; /* the server ended the connection */
 };
 
@@ -35,11 +35,12 @@ void raw_response_fini(struct raw_response *out);
 /* Value of a header of the block (heap), or NULL. */
 char *raw_header(const struct raw_response *r, const char *name);
 size_t raw_header_count(const struct raw_response *r, const char *name);
-/* True when the server ends the connection within timeout_ms; whatever it sent before stays in r->data. */
+/* True when the server ends the connection within timeout_ms; whatever it sent before stays in
+ * r->data. */
 bool raw_wait_closed(struct raw *r, int timeout_ms);
 
 /* One connection: sends, reads one response, closes. */
 void raw_request(unsigned port, const char *request, struct raw_response *out);
 /* "METHOD TARGET HTTP/1.1" with Host, Connection: close, further header lines and a body. */
-void raw_ask(unsigned port, const char *method, const char *target, const char *headers, const void *body, size_t len,
-             struct raw_response *out);
+void raw_ask(unsigned port, const char *method, const char *target, const char *headers,
+             const void *body, size_t len, struct raw_response *out);

@@ -1,4 +1,5 @@
-/* What the real program answers without any run: pages, twins, help, health, privacy, tokens, errors. */
+/* What the real program answers without any run: pages, twins, help, health, privacy, tokens,
+ * errors. */
 #include "tests/http/live.h"
 
 #include <string.h>
@@ -11,8 +12,9 @@
 
 static int setup(void **state)
 {
-    static const char *const open_project[] = { "project", "add", "demo/open", NULL };
-    static const char *const closed_project[] = { "project", "add", "demo/closed", "--private", NULL };
+    static const char *const open_project[] = {"project", "add", "demo/open", NULL};
+    static const char *const closed_project[] = {"project", "add", "demo/closed", "--private",
+                                                 NULL};
     struct live *l = calloc(1, sizeof *l);
 
     assert_non_null(l);
@@ -35,7 +37,8 @@ static int teardown(void **state)
 
 static char *token_header(struct live *l, const char *name, const char *scope, const char *project)
 {
-    const char *args[] = { "token", "add", name, "--scope", scope, project ? "--project" : NULL, project, NULL };
+    const char *args[] = {"token", "add", name, "--scope", scope, project ? "--project" : NULL,
+                          project, NULL};
     char *secret = NULL;
     char *header = NULL;
 
@@ -64,49 +67,53 @@ static void every_address_answers_in_its_form(void **state)
         int status;
         const char *type;
     } rows[] = {
-        { "/", 200, "text/html" },
-        { "/index.json", 200, "application/json" },
-        { "/index.txt", 200, "text/plain" },
-        { "/index", 308, "text/plain" },
-        { "/p/demo/open", 200, "text/html" },
-        { "/p/demo/open.json", 200, "application/json" },
-        { "/p/demo/open.txt", 200, "text/plain" },
-        { "/p/demo/open/commit/0123456789012345678901234567890123456789", 200, "text/html" },
-        { "/p/demo/open/commit/0123456789012345678901234567890123456789.json", 200, "application/json" },
-        { "/p/demo/open/commit/xyz", 404, "text/html" },
-        { "/p/demo/open/no-gate", 404, "text/html" },
-        { "/p/demo/none", 404, "text/html" },
-        { "/p/demo/none.json", 404, "application/problem+json" },
-        { "/p/demo/none.txt", 404, "text/plain" },
-        { "/r/20261129T150131Z-5e7c1a90", 404, "text/html" },
-        { "/r/20261129T150131Z-5e7c1a90/vs/b-x.md", 404, "text/plain" },
-        { "/r/nonsense", 404, "text/html" },
-        { "/b/b-20261129T150131Z-5e7c1a90", 404, "text/html" },
-        { "/p/demo/open/some-gate/badge.svg", 200, "image/svg+xml" },
-        { "/help", 200, "text/html" },
-        { "/help.json", 200, "application/json" },
-        { "/help.txt", 200, "text/plain" },
-        { "/help/reasons/IN-HASH", 200, "text/html" },
-        { "/help/reasons/IN-HASH.json", 200, "application/json" },
-        { "/help/reasons/IN-HASH.txt", 200, "text/plain" },
-        { "/help/reasons/IN-NOTHING", 404, "text/html" },
-        { "/help/problems/framing", 200, "text/plain" },
-        { "/help/problems/nothing", 404, "text/html" },
-        { "/web/style.css", 200, "text/css" },
-        { "/web/none.css", 404, "text/html" },
-        { "/healthz", 200, "application/json" },
-        { "/readyz", 200, "application/json" },
-        { "/version", 200, "application/json" },
-        { "/metrics", 200, "text/plain" },
-        { "/api/v1/openapi.json", 200, "application/json" },
-        { "/api/v1/keys", 200, "application/json" },
-        { "/schema/cleanrun-v1.json", 200, "application/schema+json" },
-        { "/schema/cleanrun-v1", 404, "application/problem+json" },
-        { "/api/v1/projects/demo/open/commits/0123456789012345678901234567890123456789/check", 200, "application/json" },
-        { "/api/v1/projects/demo/open/runs/20261129T150131Z-5e7c1a90/verdict", 404, "application/problem+json" },
-        { "/api/v1/projects/demo/none/runs/20261129T150131Z-5e7c1a90", 404, "application/problem+json" },
-        { "/api/v1/nothing", 404, "application/problem+json" },
-        { "/p/demo/open/", 404, "application/problem+json" },
+        {"/", 200, "text/html"},
+        {"/index.json", 200, "application/json"},
+        {"/index.txt", 200, "text/plain"},
+        {"/index", 308, "text/plain"},
+        {"/p/demo/open", 200, "text/html"},
+        {"/p/demo/open.json", 200, "application/json"},
+        {"/p/demo/open.txt", 200, "text/plain"},
+        {"/p/demo/open/commit/0123456789012345678901234567890123456789", 200, "text/html"},
+        {"/p/demo/open/commit/0123456789012345678901234567890123456789.json", 200,
+         "application/json"},
+        {"/p/demo/open/commit/xyz", 404, "text/html"},
+        {"/p/demo/open/no-gate", 404, "text/html"},
+        {"/p/demo/none", 404, "text/html"},
+        {"/p/demo/none.json", 404, "application/problem+json"},
+        {"/p/demo/none.txt", 404, "text/plain"},
+        {"/r/20261129T150131Z-5e7c1a90", 404, "text/html"},
+        {"/r/20261129T150131Z-5e7c1a90/vs/b-x.md", 404, "text/plain"},
+        {"/r/nonsense", 404, "text/html"},
+        {"/b/b-20261129T150131Z-5e7c1a90", 404, "text/html"},
+        {"/p/demo/open/some-gate/badge.svg", 200, "image/svg+xml"},
+        {"/help", 200, "text/html"},
+        {"/help.json", 200, "application/json"},
+        {"/help.txt", 200, "text/plain"},
+        {"/help/reasons/IN-HASH", 200, "text/html"},
+        {"/help/reasons/IN-HASH.json", 200, "application/json"},
+        {"/help/reasons/IN-HASH.txt", 200, "text/plain"},
+        {"/help/reasons/IN-NOTHING", 404, "text/html"},
+        {"/help/problems/framing", 200, "text/plain"},
+        {"/help/problems/nothing", 404, "text/html"},
+        {"/web/style.css", 200, "text/css"},
+        {"/web/none.css", 404, "text/html"},
+        {"/healthz", 200, "application/json"},
+        {"/readyz", 200, "application/json"},
+        {"/version", 200, "application/json"},
+        {"/metrics", 200, "text/plain"},
+        {"/api/v1/openapi.json", 200, "application/json"},
+        {"/api/v1/keys", 200, "application/json"},
+        {"/schema/cleanrun-v1.json", 200, "application/schema+json"},
+        {"/schema/cleanrun-v1", 404, "application/problem+json"},
+        {"/api/v1/projects/demo/open/commits/0123456789012345678901234567890123456789/check", 200,
+         "application/json"},
+        {"/api/v1/projects/demo/open/runs/20261129T150131Z-5e7c1a90/verdict", 404,
+         "application/problem+json"},
+        {"/api/v1/projects/demo/none/runs/20261129T150131Z-5e7c1a90", 404,
+         "application/problem+json"},
+        {"/api/v1/nothing", 404, "application/problem+json"},
+        {"/p/demo/open/", 404, "application/problem+json"},
     };
     struct live *l = *state;
     size_t i = 0;
@@ -117,7 +124,8 @@ static void every_address_answers_in_its_form(void **state)
 
         raw_ask(l->port, "GET", rows[i].target, NULL, NULL, 0, &a);
         type = raw_header(&a, "Content-Type");
-        if (a.status != rows[i].status || !type || strncmp(type, rows[i].type, strlen(rows[i].type)) != 0)
+        if (a.status != rows[i].status || !type ||
+            strncmp(type, rows[i].type, strlen(rows[i].type)) != 0)
             fail_msg("%s: %d %s", rows[i].target, a.status, type ? type : "-");
         if (strstr(rows[i].type, "json")) {
             AUTO_JSON cJSON *j = NULL;
@@ -142,11 +150,11 @@ static void browsers_get_error_pages_and_programs_get_problems(void **state)
         int status;
         bool page;
     } rows[] = {
-        { "/nothing", "Accept: text/html,*/*\r\n", 404, true },
-        { "/nothing", "Accept: */*\r\n", 404, false },
-        { "/api/v1/nothing", "Accept: text/html,*/*\r\n", 404, false },
-        { "/a%00", "Accept: text/html\r\n", 400, true },
-        { "/p/demo/none", "Accept: */*\r\n", 404, true },
+        {"/nothing", "Accept: text/html,*/*\r\n", 404, true},
+        {"/nothing", "Accept: */*\r\n", 404, false},
+        {"/api/v1/nothing", "Accept: text/html,*/*\r\n", 404, false},
+        {"/a%00", "Accept: text/html\r\n", 400, true},
+        {"/p/demo/none", "Accept: */*\r\n", 404, true},
     };
     struct live *l = *state;
     size_t i = 0;
@@ -180,7 +188,8 @@ static void pages_carry_the_strict_policy(void **state)
 
 static void unchanged_pages_are_304(void **state)
 {
-    static const char *const targets[] = { "/", "/p/demo/open.json", "/help", "/web/style.css", "/api/v1/openapi.json" };
+    static const char *const targets[] = {"/", "/p/demo/open.json", "/help", "/web/style.css",
+                                          "/api/v1/openapi.json"};
     struct live *l = *state;
     size_t i = 0;
 
@@ -279,7 +288,8 @@ static void tokens_are_checked_everywhere(void **state)
     struct live *l = *state;
     char *read_only = token_header(l, "read-only", "read", "demo/open");
     char *elsewhere = token_header(l, "elsewhere", "upload", "demo/closed");
-    const char *blob = "/api/v1/projects/demo/open/blobs/sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    const char *blob = "/api/v1/projects/demo/open/blobs/"
+                       "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     const char *unknown = "Authorization: Bearer cr_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n";
     struct raw_response a;
 
@@ -308,7 +318,7 @@ static void tokens_are_checked_everywhere(void **state)
 
 static void revoked_tokens_stop_working(void **state)
 {
-    static const char *const revoke[] = { "token", "revoke", "short-lived", NULL };
+    static const char *const revoke[] = {"token", "revoke", "short-lived", NULL};
     struct live *l = *state;
     char *header = token_header(l, "short-lived", "read", "demo/closed");
 
@@ -318,10 +328,11 @@ static void revoked_tokens_stop_working(void **state)
     free(header);
 }
 
-/* A command changes the data while the server runs: within a moment no cached page shows the old state. */
+/* A command changes the data while the server runs: within a moment no cached page shows the old
+ * state. */
 static void changes_by_commands_are_seen(void **state)
 {
-    static const char *const add[] = { "project", "add", "demo/later", NULL };
+    static const char *const add[] = {"project", "add", "demo/later", NULL};
     struct live *l = *state;
     int tries = 0;
 
@@ -343,7 +354,8 @@ static void metrics_have_both_forms(void **state)
     assert_non_null(strstr(a.body, "# TYPE cleanrun_http_requests_total counter\n"));
     assert_null(strstr(a.body, "# EOF"));
     raw_response_fini(&a);
-    raw_ask(l->port, "GET", "/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n", NULL, 0, &a);
+    raw_ask(l->port, "GET", "/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n",
+            NULL, 0, &a);
     type = raw_header(&a, "Content-Type");
     assert_string_equal(type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
     free(type);
@@ -360,7 +372,7 @@ static void healthcheck_tells_ready_from_absent(void **state)
     struct live *l = *state;
     char *path = NULL;
     char *address = NULL;
-    const char *argv[] = { NULL, "healthcheck", "--listen", NULL, NULL };
+    const char *argv[] = {NULL, "healthcheck", "--listen", NULL, NULL};
     struct test_run r;
 
     assert_true(asprintf(&path, "%s/server/cleanrun-server", test_build_root()) > 0);
@@ -386,7 +398,8 @@ static void second_server_on_the_same_data_is_refused(void **state)
 
     assert_true(asprintf(&path, "%s/server/cleanrun-server", test_build_root()) > 0);
     {
-        const char *const argv[] = { path, "serve", "--data", l->data, "--listen", "127.0.0.1:0", NULL };
+        const char *const argv[] = {path,       "serve",       "--data", l->data,
+                                    "--listen", "127.0.0.1:0", NULL};
 
         test_run(argv, NULL, NULL, NULL, &r);
     }
@@ -398,7 +411,7 @@ static void second_server_on_the_same_data_is_refused(void **state)
 
 static void readiness_is_told_to_the_service_manager(void **state)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct live l;
     char text[64] = "";
     char *path = NULL;

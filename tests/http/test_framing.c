@@ -1,7 +1,7 @@
 /*
  * Requests as bytes, against the real program: every row of the guard's table, what libmicrohttpd
- * answers by itself, slow clients, pipelining. A refusal closes the connection, what stands behind a
- * refused request is never answered, and nothing is stored.
+ * answers by itself, slow clients, pipelining. A refusal closes the connection, what stands behind
+ * a refused request is never answered, and nothing is stored.
  */
 #include "tests/http/live.h"
 
@@ -14,7 +14,9 @@
 #include "base/clock.h"
 
 #define H "Host: localhost\r\n"
-#define BLOB "/api/v1/projects/demo/kvcache/blobs/sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+#define BLOB                                                                                       \
+    "/api/v1/projects/demo/kvcache/blobs/"                                                         \
+    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 /* Stands where a smuggled request would; its answer is easily told from others. */
 #define SECOND "GET /version HTTP/1.1\r\n" H "\r\n"
 #define SECOND_ANSWER "\"cleanrun-server\""
@@ -22,77 +24,157 @@
 struct row {
     const char *name;
     const char *bytes;
-    size_t len;        /* 0: strlen */
-    int status[3];     /* any of these; 0: no answer at all is fine too */
-    bool stays_open;   /* a normal answer */
+    size_t len;      /* 0: strlen */
+    int status[3];   /* any of these; 0: no answer at all is fine too */
+    bool stays_open; /* a normal answer */
 };
 
 /* Visible in the handler: refused by the guard. */
 static const struct row visible[] = {
-    { "te-gzip", "PUT " BLOB " HTTP/1.1\r\n" H "Transfer-Encoding: gzip\r\n\r\n" SECOND, 0, { 501 }, false },
-    { "te-gzip-and-length",
-      "PUT " BLOB " HTTP/1.1\r\n" H "Transfer-Encoding: gzip\r\nContent-Length: 5\r\n\r\nabcde" SECOND, 0, { 400 }, false },
-    { "te-chunked-and-length",
-      "PUT " BLOB " HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" SECOND, 0, { 400 },
-      false },
-    { "te-chunked-upload", "PUT " BLOB " HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n" SECOND, 0,
-      { 411 }, false },
-    { "te-list", "PUT " BLOB " HTTP/1.1\r\n" H "Transfer-Encoding: gzip, chunked\r\n\r\n" SECOND, 0, { 501 }, false },
-    { "te-twice", "PUT " BLOB " HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n" SECOND, 0,
-      { 400 }, false },
-    { "te-space", "PUT " BLOB " HTTP/1.1\r\n" H "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\n" SECOND, 0, { 400 },
-      false },
-    { "two-lengths", "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: 5\r\nContent-Length: 60\r\n\r\nabcde" SECOND, 0, { 400 },
-      false },
-    { "same-length-twice", "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: 5\r\nContent-Length: 5\r\n\r\nabcde" SECOND, 0, { 400 },
-      false },
-    { "length-with-space", "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length : 5\r\n\r\nabcde" SECOND, 0, { 400 }, false },
-    { "name-with-space", "GET /version HTTP/1.1\r\n" H "X Y: 1\r\n\r\n", 0, { 400 }, false },
-    { "nul-in-path", "GET /a%00b HTTP/1.1\r\n" H "\r\n" SECOND, 0, { 400 }, false },
-    { "encoded-slash", "GET /static/..%2f..%2fetc/passwd HTTP/1.1\r\n" H "\r\n" SECOND, 0, { 400 }, false },
-    { "dot-segments", "GET /p/../../etc/passwd HTTP/1.1\r\n" H "\r\n" SECOND, 0, { 400 }, false },
-    { "encoded-dots", "GET /p/%2e%2e/x HTTP/1.1\r\n" H "\r\n" SECOND, 0, { 400 }, false },
-    { "overlong-utf8", "GET /p/%c0%af HTTP/1.1\r\n" H "\r\n" SECOND, 0, { 400 }, false },
-    { "space-in-target", "GET /a b HTTP/1.1\r\n" H "\r\n" SECOND, 0, { 400 }, false },
-    { "no-host", "GET /version HTTP/1.1\r\n\r\n", 0, { 400 }, false },
-    { "two-hosts", "GET /version HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 0, { 400 }, false },
-    { "odd-host", "GET /version HTTP/1.1\r\nHost: a/../b\r\n\r\n", 0, { 400 }, false },
-    { "absolute-target", "GET http://localhost/version HTTP/1.1\r\n" H "\r\n", 0, { 400 }, false },
-    { "asterisk", "OPTIONS * HTTP/1.1\r\n" H "\r\n", 0, { 400 }, false },
-    { "method-unknown", "FOO /version HTTP/1.1\r\n" H "\r\n" SECOND, 0, { 501 }, false },
-    { "method-lower", "get /version HTTP/1.1\r\n" H "\r\n" SECOND, 0, { 501 }, false },
-    { "get-with-body", "GET /version HTTP/1.1\r\n" H "Content-Length: 60\r\n\r\n" SECOND, 0, { 400 }, false },
-    { "expect-other", "PUT " BLOB " HTTP/1.1\r\n" H "Expect: magic\r\nContent-Length: 5\r\n\r\n" SECOND, 0, { 417 }, false },
-    { "http-2", "GET /version HTTP/2.0\r\n" H "\r\n" SECOND, 0, { 505, 0 }, false },
-    { "two-tokens", "GET /version HTTP/1.1\r\n" H "Authorization: a\r\nAuthorization: b\r\n\r\n" SECOND, 0, { 400 }, false },
+    {"te-gzip",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Transfer-Encoding: gzip\r\n\r\n" SECOND,
+     0,
+     {501},
+     false},
+    {"te-gzip-and-length",
+     "PUT " BLOB " HTTP/1.1\r\n" H
+     "Transfer-Encoding: gzip\r\nContent-Length: 5\r\n\r\nabcde" SECOND,
+     0,
+     {400},
+     false},
+    {"te-chunked-and-length",
+     "PUT " BLOB " HTTP/1.1\r\n" H
+     "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" SECOND,
+     0,
+     {400},
+     false},
+    {"te-chunked-upload",
+     "PUT " BLOB " HTTP/1.1\r\n" H
+     "Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n" SECOND,
+     0,
+     {411},
+     false},
+    {"te-list",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Transfer-Encoding: gzip, chunked\r\n\r\n" SECOND,
+     0,
+     {501},
+     false},
+    {"te-twice",
+     "PUT " BLOB " HTTP/1.1\r\n" H
+     "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n" SECOND,
+     0,
+     {400},
+     false},
+    {"te-space",
+     "PUT " BLOB " HTTP/1.1\r\n" H
+     "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\n" SECOND,
+     0,
+     {400},
+     false},
+    {"two-lengths",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: 5\r\nContent-Length: 60\r\n\r\nabcde" SECOND,
+     0,
+     {400},
+     false},
+    {"same-length-twice",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: 5\r\nContent-Length: 5\r\n\r\nabcde" SECOND,
+     0,
+     {400},
+     false},
+    {"length-with-space",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length : 5\r\n\r\nabcde" SECOND,
+     0,
+     {400},
+     false},
+    {"name-with-space", "GET /version HTTP/1.1\r\n" H "X Y: 1\r\n\r\n", 0, {400}, false},
+    {"nul-in-path", "GET /a%00b HTTP/1.1\r\n" H "\r\n" SECOND, 0, {400}, false},
+    {"encoded-slash",
+     "GET /static/..%2f..%2fetc/passwd HTTP/1.1\r\n" H "\r\n" SECOND,
+     0,
+     {400},
+     false},
+    {"dot-segments", "GET /p/../../etc/passwd HTTP/1.1\r\n" H "\r\n" SECOND, 0, {400}, false},
+    {"encoded-dots", "GET /p/%2e%2e/x HTTP/1.1\r\n" H "\r\n" SECOND, 0, {400}, false},
+    {"overlong-utf8", "GET /p/%c0%af HTTP/1.1\r\n" H "\r\n" SECOND, 0, {400}, false},
+    {"space-in-target", "GET /a b HTTP/1.1\r\n" H "\r\n" SECOND, 0, {400}, false},
+    {"no-host", "GET /version HTTP/1.1\r\n\r\n", 0, {400}, false},
+    {"two-hosts", "GET /version HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 0, {400}, false},
+    {"odd-host", "GET /version HTTP/1.1\r\nHost: a/../b\r\n\r\n", 0, {400}, false},
+    {"absolute-target", "GET http://localhost/version HTTP/1.1\r\n" H "\r\n", 0, {400}, false},
+    {"asterisk", "OPTIONS * HTTP/1.1\r\n" H "\r\n", 0, {400}, false},
+    {"method-unknown", "FOO /version HTTP/1.1\r\n" H "\r\n" SECOND, 0, {501}, false},
+    {"method-lower", "get /version HTTP/1.1\r\n" H "\r\n" SECOND, 0, {501}, false},
+    {"get-with-body",
+     "GET /version HTTP/1.1\r\n" H "Content-Length: 60\r\n\r\n" SECOND,
+     0,
+     {400},
+     false},
+    {"expect-other",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Expect: magic\r\nContent-Length: 5\r\n\r\n" SECOND,
+     0,
+     {417},
+     false},
+    {"http-2", "GET /version HTTP/2.0\r\n" H "\r\n" SECOND, 0, {505, 0}, false},
+    {"two-tokens",
+     "GET /version HTTP/1.1\r\n" H "Authorization: a\r\nAuthorization: b\r\n\r\n" SECOND,
+     0,
+     {400},
+     false},
 };
 
-/* Never reach the handler, or arrive altered (decisions I1): closed or answered once, nothing behind them is served. */
+/* Never reach the handler, or arrive altered (decisions I1): closed or answered once, nothing
+ * behind them is served. */
 static const struct row hidden[] = {
-    { "length-negative", "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: -5\r\n\r\nabcde" SECOND, 0, { 400, 413, 0 }, false },
-    { "length-plus", "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: +3\r\n\r\nabc" SECOND, 0, { 400, 0 }, false },
-    { "length-word", "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: abc\r\n\r\nabc" SECOND, 0, { 400, 0 }, false },
-    { "length-huge", "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: 99999999999999999999999\r\n\r\nabc" SECOND, 0, { 400, 413, 0 },
-      false },
-    { "no-colon", "GET /version HTTP/1.1\r\n" H "Foo\r\n\r\n", 0, { 400, 0 }, false },
-    { "http-0.9", "GET /version\r\n\r\n", 0, { 400, 505, 0 }, false },
-    { "tls-hello", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 15, { 400, 501, 505, }, false },
+    {"length-negative",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: -5\r\n\r\nabcde" SECOND,
+     0,
+     {400, 413, 0},
+     false},
+    {"length-plus",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: +3\r\n\r\nabc" SECOND,
+     0,
+     {400, 0},
+     false},
+    {"length-word",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: abc\r\n\r\nabc" SECOND,
+     0,
+     {400, 0},
+     false},
+    {"length-huge",
+     "PUT " BLOB " HTTP/1.1\r\n" H "Content-Length: 99999999999999999999999\r\n\r\nabc" SECOND,
+     0,
+     {400, 413, 0},
+     false},
+    {"no-colon", "GET /version HTTP/1.1\r\n" H "Foo\r\n\r\n", 0, {400, 0}, false},
+    {"http-0.9", "GET /version\r\n\r\n", 0, {400, 505, 0}, false},
+    {"tls-hello",
+     "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+     15,
+     {
+         400,
+         501,
+         505,
+     },
+     false},
 };
 
 /* Odd but harmless, answered normally. */
 static const struct row harmless[] = {
-    { "bare-lf", "GET /version HTTP/1.1\nHost: localhost\n\n", 0, { 200 }, true },
-    { "nul-in-value", "GET /version HTTP/1.1\r\n" H "X-A: a\0b\r\n\r\n", sizeof("GET /version HTTP/1.1\r\n" H "X-A: a\0b\r\n\r\n") - 1,
-      { 200, 400 }, true },
-    { "obs-fold", "GET /version HTTP/1.1\r\n" H "X-A: 1\r\n  2\r\n\r\n", 0, { 200, 400 }, true },
-    { "http-1.0", "GET /version HTTP/1.0\r\n\r\n", 0, { 200 }, true },
-    { "zero-length", "GET /version HTTP/1.1\r\n" H "Content-Length: 0\r\n\r\n", 0, { 200 }, true },
+    {"bare-lf", "GET /version HTTP/1.1\nHost: localhost\n\n", 0, {200}, true},
+    {"nul-in-value",
+     "GET /version HTTP/1.1\r\n" H "X-A: a\0b\r\n\r\n",
+     sizeof("GET /version HTTP/1.1\r\n" H "X-A: a\0b\r\n\r\n") - 1,
+     {200, 400},
+     true},
+    {"obs-fold", "GET /version HTTP/1.1\r\n" H "X-A: 1\r\n  2\r\n\r\n", 0, {200, 400}, true},
+    {"http-1.0", "GET /version HTTP/1.0\r\n\r\n", 0, {200}, true},
+    {"zero-length", "GET /version HTTP/1.1\r\n" H "Content-Length: 0\r\n\r\n", 0, {200}, true},
 };
 
 static int setup(void **state)
 {
-    static const char *const extra[] = { "--header-timeout", "2", "--idle-timeout", "3", NULL };
-    static const char *const project[] = { "project", "add", "demo/kvcache", NULL };
+    static const char *const extra[] = {"--header-timeout", "2", "--idle-timeout", "3", NULL};
+    static const char *const project[] = {"project", "add", "demo/kvcache", NULL};
     struct live *l = calloc(1, sizeof *l);
 
     assert_non_null(l);
@@ -129,7 +211,8 @@ static void try_row(struct live *l, const struct row *row)
     struct raw_response a;
 
     raw_open(&r, l->port);
-    (void) raw_send(&r, row->bytes, row->len ? row->len : strlen(row->bytes)); /* it may be closed in the middle */
+    (void) raw_send(&r, row->bytes,
+                    row->len ? row->len : strlen(row->bytes)); /* it may be closed in the middle */
     raw_read(&r, false, 6000, &a);
     if (!is_wanted(row, a.status))
         fail_msg("%s: status %d", row->name, a.status);
@@ -173,7 +256,7 @@ static void harmless_oddities_are_answered(void **state)
 /* prefix, then `n` times `piece`, then suffix. */
 static char *repeat(const char *prefix, const char *piece, size_t n, const char *suffix)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     size_t len = 0;
     size_t i = 0;
 
@@ -217,7 +300,8 @@ static void pipelined_requests_are_answered_in_order(void **state)
 
     raw_open(&r, l->port);
     assert_true(raw_puts(&r, "GET /version HTTP/1.1\r\n" H "\r\nHEAD /version HTTP/1.1\r\n" H "\r\n"
-                             "DELETE /version HTTP/1.1\r\n" H "\r\nGET /nothing/here HTTP/1.1\r\n" H "\r\n"));
+                             "DELETE /version HTTP/1.1\r\n" H "\r\nGET /nothing/here HTTP/1.1\r\n" H
+                             "\r\n"));
     raw_read(&r, false, 5000, &a);
     assert_int_equal(a.status, 200);
     assert_non_null(strstr(a.body, SECOND_ANSWER));
@@ -273,7 +357,8 @@ static void slow_clients_are_cut(void **state)
 
 static void silent_uploads_are_cut_and_leave_nothing(void **state)
 {
-    static const char *const token[] = { "token", "add", "up", "--scope", "upload", "--project", "demo/kvcache", NULL };
+    static const char *const token[] = {"token",  "add",       "up",           "--scope",
+                                        "upload", "--project", "demo/kvcache", NULL};
     struct live *l = *state;
     char *secret = NULL;
     char *request = NULL;
@@ -281,7 +366,9 @@ static void silent_uploads_are_cut_and_leave_nothing(void **state)
 
     assert_int_equal(live_admin(l, token, &secret), 0);
     secret[strcspn(secret, "\r\n")] = '\0';
-    assert_true(asprintf(&request, "PUT " BLOB " HTTP/1.1\r\n" H "Authorization: Bearer %s\r\nContent-Length: 100000\r\n\r\nabc",
+    assert_true(asprintf(&request,
+                         "PUT " BLOB " HTTP/1.1\r\n" H
+                         "Authorization: Bearer %s\r\nContent-Length: 100000\r\n\r\nabc",
                          secret) > 0);
     raw_open(&r, l->port);
     assert_true(raw_puts(&r, request));

@@ -23,7 +23,7 @@ static struct request *make(const char *method, const char *target)
 
 static void header(struct request *q, const char *name, const char *value)
 {
-    q->headers[q->n_headers++] = (struct request_header){ .name = name, .value = value };
+    q->headers[q->n_headers++] = (struct request_header){.name = name, .value = value};
 }
 
 struct row {
@@ -33,46 +33,46 @@ struct row {
 };
 
 static const struct row rows[] = {
-    { "GET", "/", { "Host", "h" }, 0 },
-    { "GET", "/a", { "host", "[::1]:80" }, 0 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "12" }, 0 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "0" }, 0 },
-    { "GET", "/a", { "Host", "h", "Content-Length", "0" }, 0 },
-    { "POST", "/a", { "Host", "h", "Content-Length", "1", "Expect", "100-Continue" }, 0 },
-    { "FOO", "/", { "Host", "h" }, 501 },
-    { "get", "/", { "Host", "h" }, 501 },
-    { "GET", "/", { NULL }, 400 },
-    { "GET", "/", { "Host", "" }, 400 },
-    { "GET", "/", { "Host", "a", "Host", "a" }, 400 },
-    { "GET", "/", { "Host", "a/b" }, 400 },
-    { "GET", "/", { "Host", "a@b" }, 400 },
-    { "GET", "http://h/x", { "Host", "h" }, 400 },
-    { "OPTIONS", "*", { "Host", "h" }, 400 },
-    { "GET", "/a%00b", { "Host", "h" }, 400 },
-    { "GET", "/static/..%2f..%2fetc/passwd", { "Host", "h" }, 400 },
-    { "GET", "/a/../b", { "Host", "h" }, 400 },
-    { "GET", "/a b", { "Host", "h" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Transfer-Encoding", "gzip" }, 501 },
-    { "PUT", "/a", { "Host", "h", "Transfer-Encoding", "gzip", "Content-Length", "5" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Transfer-Encoding", "chunked", "Content-Length", "5" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Transfer-Encoding", "chunked" }, 411 },
-    { "PUT", "/a", { "Host", "h", "Transfer-Encoding", "gzip, chunked" }, 501 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "5", "Content-Length", "6" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "5", "content-length", "5" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "+3" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "-3" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "3,3" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "0x3" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Content-Length", "99999999999999999999" }, 400 },
-    { "GET", "/a", { "Host", "h", "Content-Length", "5" }, 400 },
-    { "HEAD", "/a", { "Host", "h", "Content-Length", "5" }, 400 },
-    { "PUT", "/a", { "Host", "h", "Content-Length ", "5" }, 400 },
-    { "GET", "/a", { "Host", "h", "X A", "5" }, 400 },
-    { "GET", "/a", { "Host", "h", "", "5" }, 400 },
-    { "GET", "/a", { "Host", "h", "X-A", "a\x01" }, 400 },
-    { "GET", "/a", { "Host", "h", "Authorization", "a", "Authorization", "b" } , 400 },
-    { "POST", "/a", { "Host", "h", "Content-Length", "1", "Expect", "200-ok" }, 417 },
+    {"GET", "/", {"Host", "h"}, 0},
+    {"GET", "/a", {"host", "[::1]:80"}, 0},
+    {"PUT", "/a", {"Host", "h", "Content-Length", "12"}, 0},
+    {"PUT", "/a", {"Host", "h", "Content-Length", "0"}, 0},
+    {"GET", "/a", {"Host", "h", "Content-Length", "0"}, 0},
+    {"POST", "/a", {"Host", "h", "Content-Length", "1", "Expect", "100-Continue"}, 0},
+    {"FOO", "/", {"Host", "h"}, 501},
+    {"get", "/", {"Host", "h"}, 501},
+    {"GET", "/", {NULL}, 400},
+    {"GET", "/", {"Host", ""}, 400},
+    {"GET", "/", {"Host", "a", "Host", "a"}, 400},
+    {"GET", "/", {"Host", "a/b"}, 400},
+    {"GET", "/", {"Host", "a@b"}, 400},
+    {"GET", "http://h/x", {"Host", "h"}, 400},
+    {"OPTIONS", "*", {"Host", "h"}, 400},
+    {"GET", "/a%00b", {"Host", "h"}, 400},
+    {"GET", "/static/..%2f..%2fetc/passwd", {"Host", "h"}, 400},
+    {"GET", "/a/../b", {"Host", "h"}, 400},
+    {"GET", "/a b", {"Host", "h"}, 400},
+    {"PUT", "/a", {"Host", "h", "Transfer-Encoding", "gzip"}, 501},
+    {"PUT", "/a", {"Host", "h", "Transfer-Encoding", "gzip", "Content-Length", "5"}, 400},
+    {"PUT", "/a", {"Host", "h", "Transfer-Encoding", "chunked", "Content-Length", "5"}, 400},
+    {"PUT", "/a", {"Host", "h", "Transfer-Encoding", "chunked"}, 411},
+    {"PUT", "/a", {"Host", "h", "Transfer-Encoding", "gzip, chunked"}, 501},
+    {"PUT", "/a", {"Host", "h", "Content-Length", "5", "Content-Length", "6"}, 400},
+    {"PUT", "/a", {"Host", "h", "Content-Length", "5", "content-length", "5"}, 400},
+    {"PUT", "/a", {"Host", "h", "Content-Length", "+3"}, 400},
+    {"PUT", "/a", {"Host", "h", "Content-Length", "-3"}, 400},
+    {"PUT", "/a", {"Host", "h", "Content-Length", "3,3"}, 400},
+    {"PUT", "/a", {"Host", "h", "Content-Length", "0x3"}, 400},
+    {"PUT", "/a", {"Host", "h", "Content-Length", ""}, 400},
+    {"PUT", "/a", {"Host", "h", "Content-Length", "99999999999999999999"}, 400},
+    {"GET", "/a", {"Host", "h", "Content-Length", "5"}, 400},
+    {"HEAD", "/a", {"Host", "h", "Content-Length", "5"}, 400},
+    {"PUT", "/a", {"Host", "h", "Content-Length ", "5"}, 400},
+    {"GET", "/a", {"Host", "h", "X A", "5"}, 400},
+    {"GET", "/a", {"Host", "h", "", "5"}, 400},
+    {"GET", "/a", {"Host", "h", "X-A", "a\x01"}, 400},
+    {"GET", "/a", {"Host", "h", "Authorization", "a", "Authorization", "b"}, 400},
+    {"POST", "/a", {"Host", "h", "Content-Length", "1", "Expect", "200-ok"}, 417},
 };
 
 static void guard_answers_every_row(void **state)
@@ -82,13 +82,14 @@ static void guard_answers_every_row(void **state)
     (void) state;
     for (i = 0; i < ARRAY_LEN(rows); i++) {
         struct request *q = make(rows[i].method, rows[i].target);
-        struct guard_refusal r = { .status = 0 };
+        struct guard_refusal r = {.status = 0};
         size_t h = 0;
 
         for (h = 0; h + 1 < ARRAY_LEN(rows[i].headers) && rows[i].headers[h]; h += 2)
             header(q, rows[i].headers[h], rows[i].headers[h + 1]);
         if (guard_check(q, &r) != (rows[i].status == 0) || r.status != rows[i].status)
-            fail_msg("row %zu (%s %s): %u, wanted %u", i, rows[i].method, rows[i].target, r.status, rows[i].status);
+            fail_msg("row %zu (%s %s): %u, wanted %u", i, rows[i].method, rows[i].target, r.status,
+                     rows[i].status);
         request_free(q);
     }
 }
@@ -97,7 +98,7 @@ static void guard_limits_version_target_and_header_count(void **state)
 {
     char target[2100];
     struct request *q = make("GET", "/");
-    struct guard_refusal r = { .status = 0 };
+    struct guard_refusal r = {.status = 0};
 
     (void) state;
     q->version = "HTTP/1.0"; /* needs no Host */
@@ -123,20 +124,22 @@ static void guard_limits_version_target_and_header_count(void **state)
 }
 
 static const struct route routes[] = {
-    { .method = HTTP_GET, .pattern = "/" },
-    { .method = HTTP_GET, .pattern = "/index", .twins = ROUTE_TWIN_JSON },
-    { .method = HTTP_GET, .pattern = "/p/{o}/{r}/commit/{sha}", .twins = ROUTE_TWIN_JSON | ROUTE_TWIN_TEXT },
-    { .method = HTTP_GET, .pattern = "/p/{o}/{r}/{gate}/baselines", .twins = ROUTE_TWIN_JSON },
-    { .method = HTTP_GET, .pattern = "/r/{run}/f/{path...}" },
-    { .method = HTTP_GET, .pattern = "/r/{run}/vs/{other}", .twins = ROUTE_TWIN_MARKDOWN },
-    { .method = HTTP_PUT, .pattern = "/b/{x}" },
-    { .method = HTTP_GET, .pattern = "/b/{x}" },
+    {.method = HTTP_GET, .pattern = "/"},
+    {.method = HTTP_GET, .pattern = "/index", .twins = ROUTE_TWIN_JSON},
+    {.method = HTTP_GET,
+     .pattern = "/p/{o}/{r}/commit/{sha}",
+     .twins = ROUTE_TWIN_JSON | ROUTE_TWIN_TEXT},
+    {.method = HTTP_GET, .pattern = "/p/{o}/{r}/{gate}/baselines", .twins = ROUTE_TWIN_JSON},
+    {.method = HTTP_GET, .pattern = "/r/{run}/f/{path...}"},
+    {.method = HTTP_GET, .pattern = "/r/{run}/vs/{other}", .twins = ROUTE_TWIN_MARKDOWN},
+    {.method = HTTP_PUT, .pattern = "/b/{x}"},
+    {.method = HTTP_GET, .pattern = "/b/{x}"},
 };
 
 /* The index of the route, or -status. */
 static int find(struct request *q, const char *method, const char *target, const char **allow)
 {
-    struct guard_refusal r = { .status = 0 };
+    struct guard_refusal r = {.status = 0};
 
     q->method_text = method;
     q->raw_path = target;
@@ -180,7 +183,8 @@ static void routes_bind_parameters_and_twins(void **state)
     assert_int_equal(find(q, "GET", "/r/1/f", &allow), -404);
     assert_int_equal(find(q, "GET", "/r/1/vs/2.md", &allow), 5);
     assert_int_equal(q->twin, TWIN_MARKDOWN);
-    assert_int_equal(find(q, "GET", "/r/1/vs/2.json", &allow), 5); /* no such twin here: part of the name */
+    assert_int_equal(find(q, "GET", "/r/1/vs/2.json", &allow),
+                     5); /* no such twin here: part of the name */
     assert_string_equal(request_param(q, "other"), "2.json");
     assert_int_equal(find(q, "GET", "/r/1/vs/2/", &allow), -404);
     assert_int_equal(find(q, "GET", "/r/1/vs/2/3", &allow), -404);
@@ -206,7 +210,7 @@ static void other_methods_are_told_what_is_allowed(void **state)
 
 static void bearer_tokens_are_hashed(void **state)
 {
-    struct digest got = { .bytes = { 0 } };
+    struct digest got = {.bytes = {0}};
     struct digest want = digest_of("cr_0123456789abcdefghij", 23);
     struct request *q = make("GET", "/");
 

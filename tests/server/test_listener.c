@@ -1,4 +1,5 @@
-/* The HTTP layer over real sockets with routes of its own: suspension, deadlines, caching, ranges, draining. */
+/* The HTTP layer over real sockets with routes of its own: suspension, deadlines, caching, ranges,
+ * draining. */
 #include "tests/http/raw.h"
 
 #include <fcntl.h>
@@ -43,6 +44,7 @@ static enum route_result counted(struct request *q)
         text = NULL;
     q->watch[0] = 'w';
     q->watch_len = 1;
+    assert_non_null(text);
     reply_content(q, 200, content_bytes(TYPE_TEXT, text, strlen(text)));
     return ROUTE_DONE;
 }
@@ -51,7 +53,7 @@ static enum route_result file(struct request *q)
 {
     struct app *a = q->app;
     struct content *c = content_file(TYPE_BYTES, open(a->file, O_RDONLY | O_CLOEXEC), 10, 100000);
-    const struct digest d = { .bytes = { 7 } };
+    const struct digest d = {.bytes = {7}};
 
     content_set_digest(c, &d);
     content_set_caching(c, REPLY_IMMUTABLE, false);
@@ -67,12 +69,12 @@ static enum route_result parts(struct request *q)
     struct app *a = q->app;
     char *memory = strdup("abcxyz");
     const struct reply_part list[] = {
-        { .bytes = memory, .size = 3 },
-        { .fd = open(a->file, O_RDONLY | O_CLOEXEC), .offset = 10, .size = 50000 },
-        { .bytes = memory + 3, .size = 3 },
+        {.bytes = memory, .size = 3},
+        {.fd = open(a->file, O_RDONLY | O_CLOEXEC), .offset = 10, .size = 50000},
+        {.bytes = memory + 3, .size = 3},
     };
     struct content *c = content_parts(TYPE_TAR, list, ARRAY_LEN(list), memory);
-    const struct digest d = { .bytes = { 9 } };
+    const struct digest d = {.bytes = {9}};
 
     content_set_digest(c, &d);
     reply_content(q, 200, c);
@@ -138,13 +140,17 @@ static enum route_result blocking(struct request *q)
 }
 
 static const struct route routes[] = {
-    { .method = HTTP_GET, .pattern = "/hello", .handle = hello },
-    { .method = HTTP_GET, .pattern = "/blocking", .handle = blocking, .offload = true },
-    { .method = HTTP_GET, .pattern = "/counted", .handle = counted, .cacheable = true },
-    { .method = HTTP_GET, .pattern = "/file", .handle = file },
-    { .method = HTTP_GET, .pattern = "/parts", .handle = parts },
-    { .method = HTTP_POST, .pattern = "/echo", .begin = begin_small, .handle = echo },
-    { .method = HTTP_POST, .pattern = "/slow", .begin = begin_small, .handle = slow, .resume = slow_done },
+    {.method = HTTP_GET, .pattern = "/hello", .handle = hello},
+    {.method = HTTP_GET, .pattern = "/blocking", .handle = blocking, .offload = true},
+    {.method = HTTP_GET, .pattern = "/counted", .handle = counted, .cacheable = true},
+    {.method = HTTP_GET, .pattern = "/file", .handle = file},
+    {.method = HTTP_GET, .pattern = "/parts", .handle = parts},
+    {.method = HTTP_POST, .pattern = "/echo", .begin = begin_small, .handle = echo},
+    {.method = HTTP_POST,
+     .pattern = "/slow",
+     .begin = begin_small,
+     .handle = slow,
+     .resume = slow_done},
 };
 
 struct fixture {
@@ -180,7 +186,8 @@ static void *tick(void *cls)
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    struct listener_options o = { .threads = 2, .base_url = "http://x", .routes = routes, .n_routes = ARRAY_LEN(routes) };
+    struct listener_options o = {
+        .threads = 2, .base_url = "http://x", .routes = routes, .n_routes = ARRAY_LEN(routes)};
     struct err e = ERR_INIT;
     uint64_t seed = 5;
     size_t i = 0;
@@ -243,9 +250,10 @@ static void keep_alive_serves_many_requests_on_one_connection(void **state)
     for (i = 0; i < 20; i++) {
         struct raw_response a;
 
-        assert_true(raw_puts(&r, i % 3 == 1 ? "HEAD /hello HTTP/1.1\r\nHost: h\r\n\r\n" : i % 3 == 2
-                                     ? "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n12345"
-                                     : "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n"));
+        assert_true(raw_puts(
+            &r, i % 3 == 1   ? "HEAD /hello HTTP/1.1\r\nHost: h\r\n\r\n"
+                : i % 3 == 2 ? "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n12345"
+                             : "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n"));
         raw_read(&r, i % 3 == 1, 5000, &a);
         assert_int_equal(a.status, i % 3 == 2 ? 201 : 200);
         assert_int_equal(a.body_len, i % 3 == 0 ? 13 : i % 3 == 1 ? 0 : 5);
@@ -261,13 +269,14 @@ static void pipelined_requests_are_answered_in_order(void **state)
     struct fixture *f = *state;
     struct raw r;
     struct raw_response a;
-    int want[] = { 200, 404, 201, 405 };
+    int want[] = {200, 404, 201, 405};
     size_t i = 0;
 
     raw_open(&r, f->port);
-    assert_true(raw_puts(&r, "GET /hello HTTP/1.1\r\nHost: h\r\n\r\nGET /none HTTP/1.1\r\nHost: h\r\n\r\n"
-                             "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab"
-                             "PUT /hello HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"));
+    assert_true(
+        raw_puts(&r, "GET /hello HTTP/1.1\r\nHost: h\r\n\r\nGET /none HTTP/1.1\r\nHost: h\r\n\r\n"
+                     "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab"
+                     "PUT /hello HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"));
     for (i = 0; i < ARRAY_LEN(want); i++) {
         raw_read(&r, false, 5000, &a);
         assert_int_equal(a.status, want[i]);
@@ -280,7 +289,7 @@ static void pipelined_requests_are_answered_in_order(void **state)
 
 static void security_fields_are_on_every_answer(void **state)
 {
-    static const char *const targets[] = { "/hello", "/file", "/parts", "/none", "/a%00" };
+    static const char *const targets[] = {"/hello", "/file", "/parts", "/none", "/a%00"};
     struct fixture *f = *state;
     size_t i = 0;
 
@@ -406,7 +415,8 @@ static void suspended_requests_do_not_block_the_pool(void **state)
 
     for (i = 0; i < ARRAY_LEN(r); i++) {
         raw_open(&r[i], f->port);
-        assert_true(raw_puts(&r[i], "POST /slow HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"));
+        assert_true(
+            raw_puts(&r[i], "POST /slow HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"));
     }
     for (i = 0; i < ARRAY_LEN(r); i++) {
         struct raw_response a;
@@ -455,7 +465,8 @@ static void refused_bodies_are_answered_and_small_ones_keep_the_connection(void 
     char *big = calloc(1, 2000);
 
     raw_open(&r, f->port);
-    assert_true(raw_puts(&r, "POST /echo HTTP/1.1\r\nHost: h\r\nX-Refuse: 1\r\nContent-Length: 3\r\n\r\nabc"));
+    assert_true(raw_puts(
+        &r, "POST /echo HTTP/1.1\r\nHost: h\r\nX-Refuse: 1\r\nContent-Length: 3\r\n\r\nabc"));
     raw_read(&r, false, 5000, &a);
     assert_int_equal(a.status, 422);
     expect_header(&a, "Content-Type", "application/problem+json");
@@ -474,8 +485,9 @@ static void refused_bodies_are_answered_and_small_ones_keep_the_connection(void 
 
     /* A big refused body is not waited for, and not asked for. */
     raw_open(&r, f->port);
-    assert_true(raw_puts(&r, "POST /echo HTTP/1.1\r\nHost: h\r\nX-Refuse: 1\r\nExpect: 100-continue\r\n"
-                             "Content-Length: 100000000\r\n\r\n"));
+    assert_true(raw_puts(&r,
+                         "POST /echo HTTP/1.1\r\nHost: h\r\nX-Refuse: 1\r\nExpect: 100-continue\r\n"
+                         "Content-Length: 100000000\r\n\r\n"));
     raw_read(&r, false, 5000, &a);
     assert_int_equal(a.status, 422);
     raw_response_fini(&a);
@@ -491,7 +503,8 @@ static void continue_is_sent_when_the_body_is_wanted(void **state)
     struct raw_response a;
 
     raw_open(&r, f->port);
-    assert_true(raw_puts(&r, "POST /echo HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"));
+    assert_true(raw_puts(
+        &r, "POST /echo HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"));
     raw_read(&r, false, 5000, &a);
     assert_int_equal(a.status, 100);
     raw_response_fini(&a);
@@ -505,7 +518,8 @@ static void continue_is_sent_when_the_body_is_wanted(void **state)
 static void slow_headers_are_cut_though_bytes_keep_coming(void **state)
 {
     struct fixture *f = *state;
-    const char *text = "GET /hello HTTP/1.1\r\nHost: h\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const char *text =
+        "GET /hello HTTP/1.1\r\nHost: h\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     uint64_t began = clock_monotonic_ns();
     struct raw r;
     size_t i = 0;
@@ -526,15 +540,16 @@ static void cache_holds_until_its_generation_or_its_object_changes(void **state)
         bool bump, untouched;
         const char *headers, *target, *want;
     } rows[] = {
-        { false, true, NULL, "/counted", "1" },
-        { false, true, NULL, "/counted", "1" },
-        { false, true, "Authorization: Bearer 01234567890123456789\r\n", "/counted", "2" }, /* never from the cache */
-        { false, true, NULL, "/counted?x=1", "3" },
-        { false, true, NULL, "/counted", "1" },
-        { true, true, NULL, "/counted", "4" },
-        { false, true, NULL, "/counted", "4" },
-        { false, false, NULL, "/counted", "5" },
-        { false, true, NULL, "/counted", "5" },
+        {false, true, NULL, "/counted", "1"},
+        {false, true, NULL, "/counted", "1"},
+        {false, true, "Authorization: Bearer 01234567890123456789\r\n", "/counted",
+         "2"}, /* never from the cache */
+        {false, true, NULL, "/counted?x=1", "3"},
+        {false, true, NULL, "/counted", "1"},
+        {true, true, NULL, "/counted", "4"},
+        {false, true, NULL, "/counted", "4"},
+        {false, false, NULL, "/counted", "5"},
+        {false, true, NULL, "/counted", "5"},
     };
     struct fixture *f = *state;
     size_t i = 0;

@@ -8,8 +8,8 @@
 
 static void path_is_decoded_per_segment(void **state)
 {
-    AUTO_ARENA struct arena a = { .max = 0 };
-    struct uri_path p = { .n = 0 };
+    AUTO_ARENA struct arena a = {.max = 0};
+    struct uri_path p = {.n = 0};
     const char *why = NULL;
 
     (void) state;
@@ -30,17 +30,18 @@ static void path_is_decoded_per_segment(void **state)
 static void ambiguous_paths_are_refused(void **state)
 {
     static const char *const bad[] = {
-        "",          "a/b",        "*",          "http://h/x", "//",           "/a//b",      "/./a",      "/a/..",
-        "/a/%2e%2e", "/a/.%2E/b",  "/a%2fb",     "/a%5Cb",     "/a%00b",       "/a%00",      "/a%0ab",    "/a%7f",
-        "/a%",       "/a%4",       "/a%zz",      "/a%c3",      "/a%ff",        "/a%c0%af",   "/a b",      "/a\"b",
-        "/a\\b",     "/a\x80",     "/a<b>",      "/a^b",       "/a%ed%a0%80b",
+        "",       "a/b",    "*",         "http://h/x", "//",           "/a//b",
+        "/./a",   "/a/..",  "/a/%2e%2e", "/a/.%2E/b",  "/a%2fb",       "/a%5Cb",
+        "/a%00b", "/a%00",  "/a%0ab",    "/a%7f",      "/a%",          "/a%4",
+        "/a%zz",  "/a%c3",  "/a%ff",     "/a%c0%af",   "/a b",         "/a\"b",
+        "/a\\b",  "/a\x80", "/a<b>",     "/a^b",       "/a%ed%a0%80b",
     };
     size_t i = 0;
 
     (void) state;
     for (i = 0; i < ARRAY_LEN(bad); i++) {
-        AUTO_ARENA struct arena a = { .max = 0 };
-        struct uri_path p = { .n = 77 };
+        AUTO_ARENA struct arena a = {.max = 0};
+        struct uri_path p = {.n = 77};
         const char *why = NULL;
 
         arena_init(&a, LIMIT_ARENA_REQUEST);
@@ -53,8 +54,8 @@ static void ambiguous_paths_are_refused(void **state)
 
 static void too_many_segments_are_refused(void **state)
 {
-    AUTO_ARENA struct arena a = { .max = 0 };
-    struct uri_path p = { .n = 0 };
+    AUTO_ARENA struct arena a = {.max = 0};
+    struct uri_path p = {.n = 0};
     const char *why = NULL;
     char path[2 * (URI_SEGMENTS_MAX + 1) + 1] = "";
     size_t i = 0;
@@ -72,7 +73,7 @@ static void too_many_segments_are_refused(void **state)
 
 static void query_values_are_found_and_decoded(void **state)
 {
-    AUTO_ARENA struct arena a = { .max = 0 };
+    AUTO_ARENA struct arena a = {.max = 0};
 
     (void) state;
     arena_init(&a, LIMIT_ARENA_REQUEST);
@@ -88,8 +89,8 @@ static void query_values_are_found_and_decoded(void **state)
 
 static void encoding_is_undone_by_decoding(void **state)
 {
-    AUTO_ARENA struct arena a = { .max = 0 };
-    struct uri_path p = { .n = 0 };
+    AUTO_ARENA struct arena a = {.max = 0};
+    struct uri_path p = {.n = 0};
     const char *why = NULL;
     char *text = NULL;
 
@@ -105,8 +106,10 @@ static void encoding_is_undone_by_decoding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(path_is_decoded_per_segment),   cmocka_unit_test(ambiguous_paths_are_refused),
-        cmocka_unit_test(too_many_segments_are_refused), cmocka_unit_test(query_values_are_found_and_decoded),
+        cmocka_unit_test(path_is_decoded_per_segment),
+        cmocka_unit_test(ambiguous_paths_are_refused),
+        cmocka_unit_test(too_many_segments_are_refused),
+        cmocka_unit_test(query_values_are_found_and_decoded),
         cmocka_unit_test(encoding_is_undone_by_decoding),
     };
 
