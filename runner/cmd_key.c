@@ -18,13 +18,14 @@
 
 static int show(struct cli *c, const struct public_key *k, const char *json, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *root = NULL;
     char hex[DIGEST_HEX_SIZE];
 
     digest_hex(public_key_fingerprint(k), hex);
     if (!json || strcmp(json, "-") != 0)
-        (void) fprintf(c->out, "keyid        %s\nfingerprint  %s\n", public_key_id(k), hex); /* checked by main */
+        (void) fprintf(c->out, "keyid        %s\nfingerprint  %s\n", public_key_id(k),
+                       hex); /* checked by main */
     if (!json)
         return 0;
     json_doc_init_object(&d);
@@ -86,7 +87,8 @@ static int show_file(struct cli *c, const struct cli_args *a, struct err *e)
 static int fail(struct cli *c, struct err *e)
 {
     if (e->kind == ERR_TRUST)
-        e->kind = ERR_USAGE; /* a key file that others can read is a mistake of set-up, not broken evidence */
+        e->kind = ERR_USAGE; /* a key file that others can read is a mistake of set-up, not broken
+                                evidence */
     return cli_fail(c, e);
 }
 
@@ -105,12 +107,12 @@ static int run_show(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option gen_options[] = {
-    { .name = "out", .value = "DIR", .help = "directory for key.pem and pub.pem; made when missing" },
-    { .name = "json", .value = "FILE", .help = "write cleanrun-key/1; - is standard output" },
+    {.name = "out", .value = "DIR", .help = "directory for key.pem and pub.pem; made when missing"},
+    {.name = "json", .value = "FILE", .help = "write cleanrun-key/1; - is standard output"},
 };
 
 static const struct cli_option show_options[] = {
-    { .name = "json", .value = "FILE", .help = "write cleanrun-key/1; - is standard output" },
+    {.name = "json", .value = "FILE", .help = "write cleanrun-key/1; - is standard output"},
 };
 
 const struct command command_key_gen = {

@@ -26,7 +26,8 @@ static int seal(struct cli *c, const struct cli_args *a, struct err *e)
     if (seal_run(run_fd, key, out, &digest, e) < 0)
         return -1;
     digest_hex(&digest, hex);
-    (void) fprintf(c->out, "%s  %s\n", hex, out); /* as sha256sum prints; flushed and checked by main */
+    (void) fprintf(c->out, "%s  %s\n", hex,
+                   out); /* as sha256sum prints; flushed and checked by main */
     cli_say(c, "sealed with key %s", public_key_id(private_key_public(key)));
     cli_say(c, "also written: %s.dsse.json, %s.sigstore.json, %s.sig", out, out, out);
     return 0;
@@ -40,8 +41,8 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    { .name = "key", .value = "FILE", .help = "the private key (PEM, mode 0600)" },
-    { .name = "out", .value = "FILE", .help = "the archive to write, usually evidence.tar" },
+    {.name = "key", .value = "FILE", .help = "the private key (PEM, mode 0600)"},
+    {.name = "out", .value = "FILE", .help = "the archive to write, usually evidence.tar"},
 };
 
 const struct command command_seal = {
@@ -50,7 +51,8 @@ const struct command command_seal = {
     .synopsis = "RUN_DIR --key FILE --out FILE",
     .examples = "  cleanrun seal run --key key.pem --out evidence.tar\n",
     .notes = "The directory must hold a valid manifest.json that lists every other file.\n"
-             "Writes FILE, FILE.dsse.json, FILE.sigstore.json and FILE.sig; nothing is left on failure.\n"
+             "Writes FILE, FILE.dsse.json, FILE.sigstore.json and FILE.sig; nothing is left on "
+             "failure.\n"
              "Exit: 0 sealed, 5 the directory is no valid evidence, 2 anything else.\n",
     COMMAND_OPTIONS(options),
     .min_args = 1,

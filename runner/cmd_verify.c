@@ -21,7 +21,7 @@
 
 static int load_keys(const struct cli_args *a, struct keyring *ring, struct err *e)
 {
-    const struct keyring_entry anyone = { .name = NULL };
+    const struct keyring_entry anyone = {.name = NULL};
     const char *path;
 
     for (size_t i = 0; (path = cli_get_nth(a, "key", i)); i++) {
@@ -56,7 +56,8 @@ static int open_archive(const char *path, int *out, struct err *e)
 }
 
 /* A missing attestation is no failure to read: it is evidence that nobody signed. */
-static int read_attestation(const struct cli *c, const struct cli_args *a, char **out, size_t *out_len, struct err *e)
+static int read_attestation(const struct cli *c, const struct cli_args *a, char **out,
+                            size_t *out_len, struct err *e)
 {
     const char *given = cli_get(a, "attestation");
     AUTO_FREE char *beside = NULL;
@@ -95,21 +96,27 @@ static void print_report(struct cli *c, const struct verify_report *r)
         bool ok = strcmp(result, "ok") == 0;
         bool not_run = strcmp(result, "not_run") == 0;
 
-        (void) fprintf(c->out, "%s %-*s %s%s%s\n", ok ? "\u2713" : not_run ? "\u00b7" : "\u2717", DETAIL_COLUMN,
-                       text_in(s, "name"), code, code[0] ? ": " : "", not_run ? "not run" : text_in(s, "detail"));
+        (void) fprintf(c->out, "%s %-*s %s%s%s\n",
+                       ok        ? "\u2713"
+                       : not_run ? "\u00b7"
+                                 : "\u2717",
+                       DETAIL_COLUMN, text_in(s, "name"), code, code[0] ? ": " : "",
+                       not_run ? "not run" : text_in(s, "detail"));
     }
     if (r->code) {
         (void) fprintf(c->out, "INVALID (%s)\n", r->code);
         return;
     }
-    (void) fprintf(c->out, "run %s of %s, gate %s, class %s, mode %s, status %s\n", text_in(run, "run"),
-                   text_in(run, "project"), text_in(run, "gate"), text_in(run, "class"), text_in(run, "mode"),
-                   text_in(run, "status"));
-    (void) fputs("VALID. This says who measured what; it does not say the result is good.\n", c->out);
+    (void) fprintf(c->out, "run %s of %s, gate %s, class %s, mode %s, status %s\n",
+                   text_in(run, "run"), text_in(run, "project"), text_in(run, "gate"),
+                   text_in(run, "class"), text_in(run, "mode"), text_in(run, "status"));
+    (void) fputs("VALID. This says who measured what; it does not say the result is good.\n",
+                 c->out);
 }
 
 /* One word of --require. ERR_USAGE for a word that is none; *out_met tells. */
-static int check_requirement(const struct manifest *m, const char *word, bool *out_met, struct err *e)
+static int check_requirement(const struct manifest *m, const char *word, bool *out_met,
+                             struct err *e)
 {
     if (strcmp(word, "clean") == 0) {
         *out_met = !m || !m->dirty;
@@ -120,29 +127,32 @@ static int check_requirement(const struct manifest *m, const char *word, bool *o
         return 0;
     }
     if (strncmp(word, "mode=", 5) == 0) {
-        static const char *const modes[] = { "clean", "cpu", "timing", "memory", "boundary" };
+        static const char *const modes[] = {"clean", "cpu", "timing", "memory", "boundary"};
         bool known = false;
 
         for (size_t i = 0; i < ARRAY_LEN(modes); i++)
             known = known || strcmp(word + 5, modes[i]) == 0;
         *out_met = !m || strcmp(m->mode, word + 5) == 0;
-        return known ? 0 : err_set(e, ERR_USAGE, "verify.require", "--require: '%s' is no mode", word + 5);
+        return known ? 0
+                     : err_set(e, ERR_USAGE, "verify.require", "--require: '%s' is no mode",
+                               word + 5);
     }
     if (strncmp(word, "commit=", 7) == 0) {
         size_t n = strlen(word + 7);
 
         if ((n != 40 && n != 64) || !text_is_hex(word + 7, n))
-            return err_set(e, ERR_USAGE, "verify.require", "--require commit= needs the whole commit id in lower case");
+            return err_set(e, ERR_USAGE, "verify.require",
+                           "--require commit= needs the whole commit id in lower case");
         *out_met = !m || strcmp(m->commit, word + 7) == 0;
         return 0;
     }
-    return err_set(e, ERR_USAGE, "verify.require", "--require knows clean, pass, mode=MODE and commit=HEX, not '%s'",
-                   word);
+    return err_set(e, ERR_USAGE, "verify.require",
+                   "--require knows clean, pass, mode=MODE and commit=HEX, not '%s'", word);
 }
 
 /* All words of all --require options; m NULL: only their grammar. */
-static int check_requirements(const struct cli *c, const struct cli_args *a, const struct manifest *m, bool *out_met,
-                              struct err *e)
+static int check_requirements(const struct cli *c, const struct cli_args *a,
+                              const struct manifest *m, bool *out_met, struct err *e)
 {
     const char *list;
     bool all = true;
@@ -173,17 +183,18 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
 {
     AUTO_KEYRING struct keyring *ring = keyring_new();
     AUTO_EVIDENCE struct evidence *ev = NULL;
-    AUTO_VERIFY_REPORT struct verify_report report = { .document = NULL };
+    AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
     AUTO_FREE char *envelope = NULL;
     AUTO_FD int fd = -1;
-    struct verify_input in = { .keyring = ring, .now_us = clock_realtime_us() };
+    struct verify_input in = {.keyring = ring, .now_us = clock_realtime_us()};
     const char *json = cli_get(a, "json");
     bool met = true;
 
     if (!ring)
         return err_set(e, ERR_NOMEM, "verify.memory", "no memory");
     if (check_requirements(c, a, NULL, &met, e) < 0 || load_keys(a, ring, e) < 0 ||
-        open_archive(a->args[0], &fd, e) < 0 || read_attestation(c, a, &envelope, &in.envelope_len, e) < 0)
+        open_archive(a->args[0], &fd, e) < 0 ||
+        read_attestation(c, a, &envelope, &in.envelope_len, e) < 0)
         return -1;
     in.archive_fd = fd;
     in.envelope = envelope;
@@ -214,10 +225,18 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    { .name = "attestation", .value = "FILE", .help = "the DSSE envelope (default: ARCHIVE.dsse.json)" },
-    { .name = "key", .value = "FILE", .help = "a trusted public key (PEM); may be given more than once", .repeats = true },
-    { .name = "require", .value = "WORDS", .help = "also demand: clean, pass, mode=MODE, commit=HEX (comma list)", .repeats = true },
-    { .name = "json", .value = "FILE", .help = "write cleanrun-verify/1; - is standard output" },
+    {.name = "attestation",
+     .value = "FILE",
+     .help = "the DSSE envelope (default: ARCHIVE.dsse.json)"},
+    {.name = "key",
+     .value = "FILE",
+     .help = "a trusted public key (PEM); may be given more than once",
+     .repeats = true},
+    {.name = "require",
+     .value = "WORDS",
+     .help = "also demand: clean, pass, mode=MODE, commit=HEX (comma list)",
+     .repeats = true},
+    {.name = "json", .value = "FILE", .help = "write cleanrun-verify/1; - is standard output"},
 };
 
 const struct command command_verify = {
@@ -228,7 +247,8 @@ const struct command command_verify = {
                 "  cleanrun verify evidence.tar --key pub.pem --require clean,pass,mode=clean\n",
     .notes = "VALID means: a trusted key signed exactly these bytes and everything inside agrees.\n"
              "It does not mean that the result is good; --require asks for that.\n"
-             "Exit: 0 valid, 5 INVALID, 4 valid but a requirement is unmet, 2 the check could not be made.\n",
+             "Exit: 0 valid, 5 INVALID, 4 valid but a requirement is unmet, 2 the check could not "
+             "be made.\n",
     COMMAND_OPTIONS(options),
     .min_args = 1,
     .max_args = 1,

@@ -385,13 +385,15 @@ static bool over(const cJSON *quiet, const char *limit, const cJSON *reading, co
     return true;
 }
 
-bool interference_breaks(const cJSON *quiet, const cJSON *record, char *why, size_t size)
+bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, char *why, size_t size)
 {
     const cJSON *pressure = json_get(record, "pressure_pct");
 
-    return over(quiet, "max_other_cpu_pct", json_get(record, "other_cpu_pct"), "CPU of other processes (% of a core)", why, size) ||
-           over(quiet, "max_load", json_get(record, "load_first"), "load", why, size) ||
-           over(quiet, "max_steal_pct", json_get(record, "steal_pct"), "stolen time (%)", why, size) ||
-           over(quiet, "max_pressure_pct", json_get(pressure, "cpu"), "CPU pressure (%)", why, size) ||
-           over(quiet, "max_pressure_pct", json_get(pressure, "memory"), "memory pressure (%)", why, size);
+    if (over(quiet, "max_other_cpu_pct", json_get(record, "other_cpu_pct"), "CPU of other processes (% of a core)", why,
+             size) ||
+        over(quiet, "max_steal_pct", json_get(record, "steal_pct"), "stolen time (%)", why, size))
+        return true;
+    return alone && (over(quiet, "max_load", json_get(record, "load_first"), "load", why, size) ||
+                     over(quiet, "max_pressure_pct", json_get(pressure, "cpu"), "CPU pressure (%)", why, size) ||
+                     over(quiet, "max_pressure_pct", json_get(pressure, "memory"), "memory pressure (%)", why, size));
 }

@@ -29,5 +29,6 @@ void interference_scan(struct interference *i);
 int interference_record(struct interference *i, uint64_t own_cpu_us, const struct box *box, cJSON **out,
                         struct err *e) MUST_CHECK;
 /* First limit of `quiet` that the record breaks, as text in why (size ≥ 160); false when it is quiet. An unknown reading
- * under a limit counts as broken. */
-bool interference_breaks(const cJSON *quiet, const cJSON *record, char *why, size_t size);
+ * under a limit counts as broken. alone: nothing of ours ran in the interval, so load and pressure, to which the
+ * measured program adds, are judged too. */
+bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, char *why, size_t size);

@@ -1,0 +1,147 @@
+/* cleanrun check: is the definition sound, and what are its digests? */
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/verdict.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+#include "experiment/definition.h"
+#include "runner/checkout.h"
+#include "runner/commands.h"
+#include "runner/plan.h"
+
+static int load(const struct cli *c, const struct cli_args *a, struct definition_file *out, char **out_name, struct err *e)
+{
+    AUTO_FREE char *bytes = NULL;
+    AUTO_FREE char *path = NULL;
+    size_t len = 0;
+
+    if (a->n_args)
+        path = strdup(a->args[0]);
+    else if (find_definition(c->directory, "/", &path, e) < 0)
+        return -1;
+    if (!path)
+        return err_set(e, ERR_NOMEM, "check.memory", "out of memory");
+    if (file_read(path, LIMIT_YAML, &bytes, &len, e) < 0 || definition_file_parse(path, bytes, len, out, e) < 0)
+        return -1;
+    *out_name = STEAL(path);
+    return 0;
+}
+
+/* What only the runner can see: each mode it describes must be runnable as data. */
+static int check_plans(const struct definition *d, struct err *e)
+{
+    for (int m = 0; m < PLAN_MODE_MAX; m++) {
+        struct plan p;
+        const char *word = plan_mode_word((enum plan_mode) m);
+
+        if (m != PLAN_CLEAN && !json_get(json_get(d->experiment, "modes"), word))
+            continue;
+        if (plan_read(d, (enum plan_mode) m, &p, e) < 0)
+            return err_wrap(e, "gate %s", d->gate);
+    }
+    return 0;
+}
+
+static int print_schema(const struct cli *c, struct err *e)
+{
+    AUTO_JSON cJSON *j = NULL;
+
+    return definition_json_schema(&j, e) < 0 ? -1 : cli_write_json(c, NULL, j, e);
+}
+
+static int print_canonical(const struct cli *c, const struct definition_file *f, const char *gate, struct err *e)
+{
+    const struct definition *d = definition_file_gate(f, gate);
+    AUTO_FREE char *bytes = NULL;
+    size_t len = 0;
+
+    if (!d)
+        return err_set(e, ERR_USAGE, "check.gate", gate ? "no gate '%s'" : "which gate? --gate NAME%s", gate ? gate : "");
+    return definition_write(d, &bytes, &len, e) < 0 ? -1 : cli_write_text(c, NULL, bytes, len, e);
+}
+
+static int print_json(const struct cli *c, const struct definition_file *f, const char *name, struct err *e)
+{
+    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON cJSON *j = NULL;
+    cJSON *rows;
+
+    json_doc_init_object(&d);
+    json_add_string(&d, NULL, "schema", "cleanrun-check-definition/1");
+    json_add_string(&d, NULL, "file", name);
+    rows = json_add_array(&d, NULL, "gates");
+    for (size_t i = 0; i < f->n; i++) {
+        cJSON *row = json_add_object(&d, rows, NULL);
+        char hex[DIGEST_HEX_SIZE];
+
+        json_add_string(&d, row, "gate", f->gates[i].gate);
+        json_add_string(&d, row, "project", f->gates[i].project);
+        digest_hex(&f->gates[i].experiment_digest, hex);
+        json_add_string(&d, row, "experiment_sha256", hex);
+        digest_hex(&f->gates[i].policy_digest, hex);
+        json_add_string(&d, row, "policy_sha256", hex);
+    }
+    j = json_doc_take(&d, e);
+    return j ? cli_write_json(c, NULL, j, e) : -1;
+}
+
+static void print_text(const struct cli *c, const struct definition_file *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        char experiment[DIGEST_HEX_SIZE], policy[DIGEST_HEX_SIZE];
+
+        digest_hex(&f->gates[i].experiment_digest, experiment);
+        digest_hex(&f->gates[i].policy_digest, policy);
+        /* Flushed and checked by main. */
+        (void) fprintf(c->out, "%s\n  experiment %s\n  policy     %s\n", f->gates[i].gate, experiment, policy);
+    }
+}
+
+static int check(const struct cli *c, const struct cli_args *a, struct err *e)
+{
+    AUTO_DEFINITION_FILE struct definition_file f = {.n = 0};
+    AUTO_FREE char *name = NULL;
+
+    if (cli_has(a, "schema"))
+        return print_schema(c, e);
+    if (load(c, a, &f, &name, e) < 0)
+        return -1;
+    for (size_t i = 0; i < f.n; i++)
+        if (check_plans(&f.gates[i], e) < 0)
+            return -1;
+    if (cli_has(a, "canonical"))
+        return print_canonical(c, &f, cli_get(a, "gate"), e);
+    if (cli_has(a, "json"))
+        return print_json(c, &f, name, e);
+    print_text(c, &f);
+    return 0;
+}
+
+static int run(struct cli *c, const struct cli_args *a)
+{
+    struct err e = ERR_INIT;
+
+    return check(c, a, &e) < 0 ? cli_fail(c, &e) : EXIT_OK;
+}
+
+static const struct cli_option options[] = {
+    {.name = "json", .help = "gates and digests as JSON"},
+    {.name = "canonical", .help = "print a gate's definition.json"},
+    {.name = "gate", .value = "NAME", .help = "which gate, for --canonical"},
+    {.name = "schema", .help = "print the JSON Schema of cleanrun.yaml"},
+};
+
+const struct command command_check = {
+    .name = "check",
+    .summary = "check cleanrun.yaml and print its digests",
+    .synopsis = "[FILE] [OPTION...]",
+    .examples = "  cleanrun check\n  cleanrun check --schema > cleanrun.schema.json\n",
+    .notes = "A changed experiment digest means that the next run is another experiment: NON_COMPARABLE with the baseline.\n"
+             "Exit: 0 sound, 2 not (with file:line:column).\n",
+    COMMAND_OPTIONS(options),
+    .max_args = 1,
+    .run = run,
+};

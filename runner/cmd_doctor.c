@@ -1,0 +1,114 @@
+/* cleanrun doctor: is this machine fit to measure, and for what? */
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/verdict.h"
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "runner/commands.h"
+#include "runner/host.h"
+
+static size_t count_state(const cJSON *rows, const char *state)
+{
+    const cJSON *row = NULL;
+    size_t n = 0;
+
+    cJSON_ArrayForEach(row, rows)
+    {
+        n += strcmp(json_get(row, "state")->valuestring, state) == 0 ? 1 : 0;
+    }
+    return n;
+}
+
+static const char *fitness_of(const cJSON *rows)
+{
+    if (count_state(rows, "bad") > 0)
+        return "UNFIT for latency and throughput; fit for memory growth and exact counts";
+    if (count_state(rows, "warn") + count_state(rows, "unknown") > 0)
+        return "fit for memory growth and exact counts; latency and throughput only with wide tolerances";
+    return "fit";
+}
+
+static void print_text(const struct cli *c, const cJSON *rows, const cJSON *facts)
+{
+    const cJSON *model = json_get(facts, "cpu_model");
+    const cJSON *kernel = json_get(facts, "kernel_release");
+    const cJSON *row = NULL;
+
+    /* Flushed and checked by main. */
+    (void) fprintf(c->out, "%s, kernel %s\n", cJSON_IsString(model) ? model->valuestring : "unknown processor",
+                   cJSON_IsString(kernel) ? kernel->valuestring : "unknown");
+    cJSON_ArrayForEach(row, rows)
+    {
+        const char *state = json_get(row, "state")->valuestring;
+        const cJSON *value = json_get(row, "value");
+        const cJSON *fix = json_get(row, "fix");
+
+        (void) fprintf(c->out, "%-8s %-16s %-22s %s\n", state, json_get(row, "name")->valuestring,
+                       cJSON_IsString(value) ? value->valuestring : "-", json_get(row, "text")->valuestring);
+        if (cJSON_IsString(fix))
+            (void) fprintf(c->out, "%-8s %-16s fix: %s\n", "", "", fix->valuestring);
+    }
+    (void) fprintf(c->out, "this machine is %s\n", fitness_of(rows));
+}
+
+static int print_json(const struct cli *c, const cJSON *rows, const cJSON *facts, struct err *e)
+{
+    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON cJSON *j = NULL;
+
+    json_doc_init_object(&d);
+    json_add_string(&d, NULL, "schema", "cleanrun-doctor/1");
+    json_add_string(&d, NULL, "fitness", fitness_of(rows));
+    json_add_copy(&d, NULL, "checks", rows);
+    json_add_copy(&d, NULL, "facts", facts);
+    j = json_doc_take(&d, e);
+    return j ? cli_write_json(c, NULL, j, e) : -1;
+}
+
+static int doctor(struct cli *c, const struct cli_args *a, int *out_exit, struct err *e)
+{
+    const char *path = cli_get(a, "root");
+    struct sysroot root;
+    AUTO_JSON cJSON *rows = NULL;
+    AUTO_JSON cJSON *facts = NULL;
+    int r;
+
+    if (sysroot_open(path ? path : "/", &root, e) < 0)
+        return -1;
+    r = host_fitness(&root, &rows, e);
+    if (r == 0)
+        r = host_facts(&root, NULL, &facts, e);
+    sysroot_close(&root);
+    if (r < 0)
+        return -1;
+    *out_exit = count_state(rows, "bad") > 0 ? EXIT_FAIL : EXIT_OK;
+    if (cli_has(a, "json"))
+        return print_json(c, rows, facts, e);
+    print_text(c, rows, facts);
+    return 0;
+}
+
+static int run(struct cli *c, const struct cli_args *a)
+{
+    struct err e = ERR_INIT;
+    int code = EXIT_ERROR;
+
+    return doctor(c, a, &code, &e) < 0 ? cli_fail(c, &e) : code;
+}
+
+static const struct cli_option options[] = {
+    {.name = "json", .help = "checks and facts as JSON"},
+    {.name = "root", .value = "DIR", .help = "read proc, sys and etc below DIR instead of /"},
+};
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .summary = "is this machine fit to measure",
+    .synopsis = "[--json]",
+    .examples = "  cleanrun doctor\n",
+    .notes = "Exit: 0 when nothing is bad (warnings are told), 4 when something is, 2 when it can't be read.\n",
+    COMMAND_OPTIONS(options),
+    .max_args = 0,
+    .run = run,
+};

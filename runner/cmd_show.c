@@ -1,0 +1,134 @@
+/* cleanrun show: a run directory as text. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "audit/audit.h"
+#include "audit/verdict.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "evidence/manifest.h"
+#include "runner/commands.h"
+
+static int read_json(int dir_fd, const char *name, cJSON **out, struct err *e)
+{
+    AUTO_FREE char *bytes = NULL;
+    size_t len = 0;
+
+    if (file_read_at(dir_fd, name, LIMIT_REPORT, &bytes, &len, e) < 0)
+        return -1;
+    return json_parse(bytes, len, NULL, out, e);
+}
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsString(j) ? j->valuestring : "-";
+}
+
+/* A run that ended in ERROR has this instead of a manifest. */
+static int show_error(struct cli *c, int dir_fd, struct err *e)
+{
+    AUTO_JSON cJSON *j = NULL;
+
+    if (read_json(dir_fd, "error.json", &j, e) < 0)
+        return err_wrap(e, "no run directory");
+    /* Flushed and checked by main, and so below. */
+    (void) fprintf(c->out, "run       %s\ngate      %s\nresult    ERROR in stage %s\n          %s\n", text_of(j, "run"),
+                   text_of(j, "gate"), text_of(j, "stage"), text_of(j, "text"));
+    return 0;
+}
+
+static void show_head(struct cli *c, const struct manifest *m)
+{
+    const cJSON *d = m->document;
+    char hex[DIGEST_HEX_SIZE];
+
+    (void) fprintf(c->out, "run       %s\nproject   %s\ngate      %s\nclass     %s\nmode      %s\n", m->run, m->project,
+                   m->gate, m->machine_class, m->mode);
+    (void) fprintf(c->out, "started   %s\nfinished  %s\n", text_of(d, "started_at"), text_of(d, "finished_at"));
+    (void) fprintf(c->out, "commit    %s%s\n", m->commit, manifest_is_dirty(m) ? " (dirty)" : "");
+    if (m->has_executable) {
+        digest_hex(&m->executable_digest, hex);
+        (void) fprintf(c->out, "program   %s sha256 %s\n", text_of(json_get(d, "executable"), "name"), hex);
+    }
+    (void) fprintf(c->out, "status    %s\nreport    %s\naccepted  %s\naudit     %s\nfiles     %zu\n",
+                   manifest_status_name(m->status), text_of(d, "report_status"), text_of(d, "acceptance_status"),
+                   text_of(d, "audit_status"), m->n_files);
+}
+
+static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
+{
+    AUTO_JSON cJSON *j = NULL;
+    const cJSON *check = NULL;
+    size_t failed = 0, n = 0;
+
+    if (read_json(dir_fd, "acceptance.json", &j, e) < 0)
+        return -1;
+    cJSON_ArrayForEach(check, json_get(j, "checks"))
+    {
+        bool passed = cJSON_IsTrue(json_get(check, "passed"));
+
+        n++;
+        failed += passed ? 0 : 1;
+        if (!passed)
+            (void) fprintf(c->out, "  failed: %s\n", text_of(check, "name"));
+    }
+    (void) fprintf(c->out, "checks    %zu, %zu failed\n", n, failed);
+    return 0;
+}
+
+static int show(struct cli *c, const struct cli_args *a, struct err *e)
+{
+    AUTO_FD int fd = -1;
+    AUTO_FREE char *bytes = NULL;
+    AUTO_JSON cJSON *audit = NULL;
+    AUTO_FREE char *markdown = NULL;
+    AUTO_MANIFEST struct manifest m = {.document = NULL};
+    size_t len = 0;
+
+    if (file_open_dir(a->args[0], &fd, e) < 0)
+        return -1;
+    if (faccessat(fd, MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return show_error(c, fd, e);
+    if (file_read_at(fd, MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0 ||
+        manifest_parse(bytes, len, &m, e) < 0)
+        return -1;
+    if (cli_has(a, "json"))
+        return cli_write_json(c, NULL, m.document, e);
+    show_head(c, &m);
+    if (manifest_find(&m, "acceptance.json") && show_acceptance(c, fd, e) < 0)
+        return -1;
+    if (!manifest_find(&m, "audit.json"))
+        return 0;
+    if (read_json(fd, "audit.json", &audit, e) < 0 || audit_markdown(audit, &markdown, &len, e) < 0)
+        return -1;
+    (void) fprintf(c->out, "\n%s", markdown);
+    return 0;
+}
+
+static int run(struct cli *c, const struct cli_args *a)
+{
+    struct err e = ERR_INIT;
+
+    return show(c, a, &e) < 0 ? cli_fail(c, &e) : EXIT_OK;
+}
+
+static const struct cli_option options[] = {
+    {.name = "json", .help = "print the manifest"},
+};
+
+const struct command command_show = {
+    .name = "show",
+    .summary = "print a run directory as text",
+    .synopsis = "RUN_DIR [--json]",
+    .examples = "  cleanrun show ~/.local/state/cleanrun/runs/20261129T141502Z-9c1e07ab\n",
+    .notes = "Shows what the directory says; `cleanrun verify` checks sealed evidence. Exit: 0, or 2.\n",
+    COMMAND_OPTIONS(options),
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};

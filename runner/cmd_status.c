@@ -1,0 +1,143 @@
+/* cleanrun status: what the server says about a commit. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "audit/verdict.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "runner/commands.h"
+#include "runner/git.h"
+#include "runner/http.h"
+#include "runner/push.h"
+
+#define WATCH_SECONDS 5
+
+/* A full object id, or a revision of the repository here. Heap. */
+static int commit_of(const struct cli *c, const char *word, char **out, struct err *e)
+{
+    AUTO_GIT struct git g = {.root_fd = -1};
+    AUTO_GIT_OUTPUT struct git_output o = {.data = NULL};
+    AUTO_FREE char *spec = NULL;
+    size_t len = strlen(word);
+
+    if ((len == 40 || len == 64) && text_is_hex(word, len)) {
+        *out = strdup(word);
+        return *out ? 0 : err_set(e, ERR_NOMEM, "status.memory", "out of memory");
+    }
+    if (asprintf(&spec, "%s^{commit}", word) < 0) {
+        spec = NULL;
+        return err_set(e, ERR_NOMEM, "status.memory", "out of memory");
+    }
+    const char *const args[] = {"rev-parse", "--verify", "--quiet", "--end-of-options", spec, NULL};
+
+    if (git_open(c->directory, cli_env(c, "PATH"), c->environment, &g, e) < 0 || git_run(&g, args, true, &o, e) < 0)
+        return -1;
+    if (o.code != 0)
+        return err_set(e, ERR_USAGE, "status.commit", "no commit '%s' here", word);
+    *out = strndup(o.data, strcspn(o.data, "\n"));
+    return *out ? 0 : err_set(e, ERR_NOMEM, "status.memory", "out of memory");
+}
+
+static int ask(const struct push_target *t, const char *commit, struct http_reply *reply, struct err *e)
+{
+    AUTO_FREE char *token = NULL;
+    AUTO_FREE char *url = NULL;
+
+    if (!t->server || !*t->server)
+        return err_set(e, ERR_USAGE, "status.server", "which server? --server URL or CLEANRUN_SERVER");
+    if (!t->project || !text_is_project(t->project))
+        return err_set(e, ERR_USAGE, "status.project", "which project? --project OWNER/NAME");
+    if (t->token_file && push_read_token(t->token_file, &token, e) < 0)
+        return -1;
+    url = push_url(t->server, "/api/v1/projects/%s/commits/%s/check", t->project, commit);
+    if (!url)
+        return err_set(e, ERR_USAGE, "status.url", "the server's address is too long");
+    struct http_request q = {.method = "GET", .url = url, .token = token, .file_fd = -1};
+
+    if (http_retry(&q, reply, e) < 0)
+        return -1;
+    if (reply->status != 200)
+        return err_set(e, reply->status >= 500 ? ERR_BUSY : ERR_USAGE, "status.refused", "the server answered %ld",
+                       reply->status);
+    return 0;
+}
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsString(j) ? j->valuestring : "";
+}
+
+static int tell(struct cli *c, const struct push_target *t, const struct http_reply *reply, int *out_exit, struct err *e)
+{
+    AUTO_JSON cJSON *j = NULL;
+    struct json_limits limits = {.max_bytes = LIMIT_MIB(16)};
+    const cJSON *gate = NULL;
+
+    if (json_parse(reply->body, reply->len, &limits, &j, e) < 0)
+        return err_wrap(e, "the server's answer");
+    *out_exit = push_verdict_exit(text_of(j, "verdict"));
+    if (t->json)
+        return cli_write_text(c, NULL, reply->body, reply->len, e);
+    (void) fprintf(c->out, "%s  %s\n", text_of(j, "verdict"), text_of(j, "description")); /* flushed and checked by main */
+    cJSON_ArrayForEach(gate, json_get(j, "gates"))
+    {
+        (void) fprintf(c->out, "  %-24s %-16s %s\n", text_of(gate, "gate"), text_of(gate, "verdict"),
+                       text_of(gate, "description"));
+        if (*text_of(gate, "url"))
+            (void) fprintf(c->out, "  %-24s %s\n", "", text_of(gate, "url"));
+    }
+    return 0;
+}
+
+static int status(struct cli *c, const struct cli_args *a, int *out_exit, struct err *e)
+{
+    struct push_target t;
+    AUTO_FREE char *commit = NULL;
+
+    push_target_from(c, a, &t);
+    if (commit_of(c, a->n_args ? a->args[0] : "HEAD", &commit, e) < 0)
+        return -1;
+    for (;;) {
+        AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
+        struct timespec pause = {.tv_sec = WATCH_SECONDS};
+
+        if (ask(&t, commit, &reply, e) < 0 || tell(c, &t, &reply, out_exit, e) < 0)
+            return -1;
+        if (!cli_has(a, "watch") || *out_exit != EXIT_PENDING)
+            return 0;
+        if (nanosleep(&pause, NULL) < 0 && errno == EINTR)
+            return 0;
+    }
+}
+
+static int run(struct cli *c, const struct cli_args *a)
+{
+    struct err e = ERR_INIT;
+    int code = EXIT_ERROR;
+
+    return status(c, a, &code, &e) < 0 ? cli_fail(c, &e) : code;
+}
+
+static const struct cli_option options[] = {
+    {.name = "server", .value = "URL", .help = "the server (or CLEANRUN_SERVER)"},
+    {.name = "project", .value = "OWNER/NAME", .help = "the project"},
+    {.name = "token-file", .value = "FILE", .help = "for private projects (or CLEANRUN_TOKEN_FILE)"},
+    {.name = "watch", .help = "ask again every five seconds while the answer is PENDING"},
+    {.name = "json", .help = "print the server's answer as it came"},
+};
+
+const struct command command_status = {
+    .name = "status",
+    .summary = "verdicts of all gates for a commit",
+    .synopsis = "[COMMIT] --server URL --project OWNER/NAME [OPTION...]",
+    .examples = "  cleanrun status HEAD --server https://perf.example.org --project rvoip/rvoip-sip\n",
+    .notes = "Exit: by the worst verdict; 8 while it is PENDING.\n",
+    COMMAND_OPTIONS(options),
+    .max_args = 1,
+    .run = run,
+};

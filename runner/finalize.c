@@ -1,0 +1,534 @@
+/* The end of a run: run_finish makes evidence of it, run_abort says why there is none. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/audit.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+#include "evidence/manifest.h"
+#include "experiment/acceptance.h"
+#include "experiment/tree.h"
+#include "runner/capture.h"
+#include "runner/manifest_make.h"
+#include "runner/report.h"
+#include "runner/run.h"
+
+#define SAMPLES_DIR "samples"
+#define SAMPLES_FILE "samples/process.csv"
+
+/* What finishing adds to a run. */
+struct finish {
+    struct run *run;
+    struct buf csv;
+    cJSON *markers;
+    struct report report;
+    struct acceptance acceptance;
+    bool has_acceptance;
+    struct audit audit;
+    bool has_audit;
+    const char *status, *acceptance_status, *audit_status;
+    int64_t finished_us;
+};
+
+void run_fault(struct run *r, const char *format, ...)
+{
+    va_list ap;
+    char *text = NULL;
+
+    if (r->n_faults == RUN_FAULTS_MAX)
+        return;
+    va_start(ap, format);
+    int n = vasprintf(&text, format, ap);
+    va_end(ap);
+    /* Without memory for its words the fault still counts. */
+    r->faults[r->n_faults++] = n < 0 ? NULL : text;
+}
+
+static int write_json(struct run *r, const char *name, const cJSON *j, struct err *e)
+{
+    AUTO_BUF struct buf b;
+
+    buf_init(&b, LIMIT_JSON_DOCUMENT * 4);
+    json_write(&b, j, JSON_PRETTY);
+    if (buf_check(&b, e) < 0)
+        return err_wrap(e, "%s", name);
+    return file_write_at(r->dir.fd, name, b.data, b.len, 0644, e);
+}
+
+static int write_source(struct run *r, const char *name, const struct source *s, struct err *e)
+{
+    AUTO_JSON cJSON *j = NULL;
+
+    return source_to_json(s, &j, e) < 0 ? -1 : write_json(r, name, j, e);
+}
+
+/* A program that ended badly by its own doing is a fault; one that something else ended was dealt with before. */
+static void judge_end(struct run *r)
+{
+    const struct child_status *s = &r->measure.loop.status;
+
+    if (!s->exited)
+        run_fault(r, "the program died of signal %d (%s)", s->signal, sigdescr_np(s->signal));
+    else if (s->code != 0)
+        run_fault(r, "the program exited with %d", s->code);
+}
+
+static int judge_bytes(struct run *r, struct err *e)
+{
+    const char *changed = NULL;
+    bool same = false;
+
+    if (artifact_unchanged(&r->artifact, &same, e) < 0)
+        return -1;
+    if (!same)
+        run_fault(r, "the executable's bytes changed during the run");
+    if (!r->measured)
+        return 0;
+    if (mapped_check(r->measure.mapped, &changed, e) < 0)
+        return -1;
+    if (changed)
+        run_fault(r, "what the program executes from changed during the run: %s", changed);
+    return 0;
+}
+
+static int judge_source(struct run *r, struct err *e)
+{
+    if (source_take(&r->git, NULL, &r->end, e) < 0)
+        return -1;
+    if (!source_equal(&r->start, &r->end))
+        run_fault(r, "the source changed during the run");
+    return write_source(r, "source-at-end.json", &r->end, e);
+}
+
+static int write_samples(struct finish *f, struct err *e)
+{
+    struct run *r = f->run;
+
+    sampler_write(r->measure.sampler, &f->csv);
+    if (buf_check(&f->csv, e) < 0 || file_mkdirs_at(r->dir.fd, SAMPLES_DIR, 0755, e) < 0)
+        return -1;
+    if (sampler_lost(r->measure.sampler) > 0)
+        run_fault(r, "%zu samples did not fit", sampler_lost(r->measure.sampler));
+    return file_write_at(r->dir.fd, SAMPLES_FILE, f->csv.data, f->csv.len, 0644, e);
+}
+
+static int take_report(struct finish *f, struct err *e)
+{
+    struct run *r = f->run;
+    size_t removed = 0;
+    char why[200];
+
+    if (report_clean_results(r->dir.fd, &removed, e) < 0)
+        return -1;
+    if (removed > 0)
+        run_fault(r, "%zu entries below the results directory can't be packaged and were removed", removed);
+    if (markers_to_json(r->measure.markers, &f->markers, e) < 0 || write_samples(f, e) < 0)
+        return -1;
+    if (markers_break(r->measure.markers, &r->plan, why, sizeof(why)))
+        run_fault(r, "%s", why);
+    if (report_take(&r->plan, r->dir.fd, f->csv.data, f->csv.len, f->markers, &f->report, e) < 0)
+        return -1;
+    if (f->report.status == REPORT_MISSING || f->report.status == REPORT_INVALID)
+        run_fault(r, "report %s: %s", report_status_word(f->report.status), f->report.why);
+    return 0;
+}
+
+static int accept(struct finish *f, struct err *e)
+{
+    struct run *r = f->run;
+    struct acceptance_input in = {
+        .definition = r->definition,
+        .report = f->report.document,
+        .report_path = r->plan.run.report,
+        .samples_csv = r->plan.sampling_into ? f->csv.data : NULL,
+        .samples_len = r->plan.sampling_into ? f->csv.len : 0,
+        .phase_markers = r->plan.sampling_into ? f->markers : NULL,
+    };
+
+    if (r->plan.mode != PLAN_CLEAN || f->report.status != REPORT_CAPTURED)
+        return 0;
+    if (acceptance_evaluate(&in, &f->acceptance, e) < 0)
+        return -1;
+    f->has_acceptance = true;
+    f->acceptance_status = f->acceptance.verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL";
+    return write_json(r, "acceptance.json", f->acceptance.document, e);
+}
+
+static int make_manifest(struct finish *f, cJSON **out, struct err *e)
+{
+    struct manifest_parts parts = {
+        .run = f->run,
+        .report = &f->report,
+        .status = f->status,
+        .acceptance_status = f->acceptance_status,
+        .audit_status = f->audit_status,
+        .markers = f->markers,
+        .finished_us = f->finished_us,
+    };
+
+    return manifest_make(&parts, out, e);
+}
+
+static int load_current(struct run *r, struct tree *out, struct err *e)
+{
+    AUTO_FD int fd = -1;
+
+    tree_init(out);
+    if (file_open_dir_at(r->dir.fd, RESULTS_DIR, &fd, e) < 0)
+        return -1;
+    return tree_load(out, fd, e);
+}
+
+static int write_audit(struct finish *f, struct err *e)
+{
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
+
+    if (write_json(f->run, "audit.json", f->audit.document, e) < 0 ||
+        audit_markdown(f->audit.document, &text, &len, e) < 0)
+        return -1;
+    return file_write_at(f->run->dir.fd, "audit.md", text, len, 0644, e);
+}
+
+/* The local comparison with the named baseline; the server makes its own. */
+static int compare(struct finish *f, struct err *e)
+{
+    struct run *r = f->run;
+    AUTO_TREE struct tree current;
+    AUTO_JSON cJSON *manifest = NULL;
+
+    tree_init(&current);
+    if (!r->reference.present || r->plan.mode != PLAN_CLEAN || f->report.status != REPORT_CAPTURED)
+        return 0;
+    if (reference_snapshot(&r->reference, r->dir.fd, e) < 0 || load_current(r, &current, e) < 0 ||
+        make_manifest(f, &manifest, e) < 0)
+        return -1;
+    struct audit_input in = {
+        .policy = r->definition,
+        .baseline = {.tree = &r->reference.tree,
+                     .manifest = r->reference.manifest.document,
+                     .definition = &r->reference.definition,
+                     .id = r->reference.id,
+                     .root = "baseline"},
+        .current = {.tree = &current, .manifest = manifest, .definition = r->definition, .id = r->id, .root = "."},
+    };
+
+    if (audit_run(&in, &f->audit, e) < 0)
+        return -1;
+    if (f->audit.verdict == VERDICT_INVALID) {
+        /* One of the required reports can't be read: that is this run's fault, since the baseline was checked. */
+        run_fault(r, "a report that the comparison needs can't be read");
+        audit_fini(&f->audit);
+        f->status = "FAIL";
+        return 0;
+    }
+    f->has_audit = true;
+    f->audit_status = verdict_word(f->audit.verdict);
+    return write_audit(f, e);
+}
+
+struct roles {
+    struct finish *finish;
+    struct err *e;
+    bool failed;
+};
+
+/* The standard role, but a malformed report is listed as raw. */
+static const char *role_of(void *context, const char *path)
+{
+    struct roles *roles = context;
+    const char *role = manifest_role_of(path);
+    bool json = false;
+
+    if (!role || strcmp(role, "report") != 0)
+        return role;
+    if (roles->finish->report.status == REPORT_INVALID && !strncmp(path, RESULTS_DIR "/", 8) &&
+        !strcmp(path + 8, roles->finish->run->plan.run.report))
+        return "raw-report";
+    if (report_is_json(roles->finish->run->dir.fd, path, &json, roles->e) < 0) {
+        roles->failed = true;
+        return NULL;
+    }
+    return json ? "report" : "raw-report";
+}
+
+/* The manifest with its file list, written and read back as a verifier will. */
+static int seal_manifest(struct finish *f, struct err *e)
+{
+    struct run *r = f->run;
+    struct err role_error = ERR_INIT;
+    struct roles roles = {.finish = f, .e = &role_error};
+    AUTO_JSON cJSON *document = NULL;
+    AUTO_MANIFEST struct manifest check = {.document = NULL};
+    AUTO_FREE char *bytes = NULL;
+    cJSON *files = NULL;
+    size_t len = 0;
+
+    if (make_manifest(f, &document, e) < 0)
+        return -1;
+    if (manifest_files_from_dir(r->dir.fd, role_of, &roles, &files, e) < 0) {
+        if (roles.failed)
+            *e = role_error;
+        return -1;
+    }
+    if (!cJSON_ReplaceItemInObjectCaseSensitive(document, "files", files)) {
+        json_free(files);
+        return err_set(e, ERR_NOMEM, "finalize.memory", "out of memory");
+    }
+    if (write_json(r, MANIFEST_NAME, document, e) < 0 ||
+        file_read_at(r->dir.fd, MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0)
+        return -1;
+    if (manifest_parse(bytes, len, &check, e) < 0) {
+        e->kind = ERR_INTERNAL; /* we wrote it */
+        return err_wrap(e, "our own manifest");
+    }
+    return 0;
+}
+
+static int write_environment(struct run *r, struct err *e)
+{
+    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON cJSON *j = NULL;
+
+    json_doc_init_object(&d);
+    json_add_copy(&d, NULL, "build", r->build.environment);
+    json_add_copy(&d, NULL, "run", r->measure.environment);
+    json_add_copy(&d, NULL, "rejected_patterns", r->patterns);
+    j = json_doc_take(&d, e);
+    return j ? write_json(r, "environment.json", j, e) : -1;
+}
+
+/* Totals of the measured program, for people: the samples hold the course. */
+static void add_usage(struct json_doc *d, const struct measure *m)
+{
+    const struct child_status *s = &m->loop.status;
+    cJSON *o = json_add_object(d, NULL, "usage");
+
+    json_add_int(d, o, "wall_ms", (int64_t) (m->loop.wall_ns / 1000000U));
+    json_add_int(d, o, "user_us", (int64_t) s->user_us);
+    json_add_int(d, o, "system_us", (int64_t) s->system_us);
+    json_add_int(d, o, "max_rss_kib", (int64_t) s->max_rss_kib);
+    json_add_int(d, o, "minor_faults", (int64_t) s->minor_faults);
+    json_add_int(d, o, "major_faults", (int64_t) s->major_faults);
+    json_add_int(d, o, "voluntary_switches", (int64_t) s->voluntary_switches);
+    json_add_int(d, o, "involuntary_switches", (int64_t) s->involuntary_switches);
+    json_add_int(d, o, "processes_left_behind", (int64_t) m->loop.left_behind);
+    json_add_bool(d, o, "box", m->had_box);
+    json_add_string(d, o, "why_no_box", m->had_box ? NULL : m->why_no_box);
+    if (m->box.has_memory)
+        json_add_int(d, o, "box_memory_peak_bytes", (int64_t) m->box.memory_peak_bytes);
+}
+
+static int write_host(struct run *r, struct err *e)
+{
+    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON cJSON *j = NULL;
+
+    json_doc_init_object(&d);
+    json_add_copy(&d, NULL, "facts", r->facts);
+    json_add_copy(&d, NULL, "readings", r->readings);
+    json_add_copy(&d, NULL, "before", r->before);
+    if (r->measured) {
+        json_add_copy(&d, NULL, "during", r->measure.interference);
+        add_usage(&d, &r->measure);
+    }
+    j = json_doc_take(&d, e);
+    return j ? write_json(r, "host.json", j, e) : -1;
+}
+
+/* Logs lose the caller's own paths before they are hashed. */
+static int scrub_logs(struct run *r, struct err *e)
+{
+    static const char *const logs[] = {BUILD_LOG, BUILD_MESSAGES, RUN_LOG};
+    const char *home = cli_env(r->cli, "HOME");
+    AUTO_FREE char *partial = NULL;
+
+    if (asprintf(&partial, "%s.partial", r->dir.path) < 0) {
+        partial = NULL;
+        return err_set(e, ERR_NOMEM, "finalize.memory", "out of memory");
+    }
+    const struct capture_rename renames[] = {
+        {partial, "{run}"},
+        {r->git.root, "{source}"},
+        {home ? home : "", "{home}"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(logs); i++) {
+        if (faccessat(r->dir.fd, logs[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (capture_scrub(r->dir.fd, logs[i], renames, ARRAY_LEN(renames), e) < 0)
+            return err_wrap(e, "%s", logs[i]);
+    }
+    return 0;
+}
+
+static void note_faults(struct run *r)
+{
+    int fd = openat(r->dir.fd, RUN_LOG, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    struct capture log = {.dir_fd = r->dir.fd, .name = RUN_LOG, .fd = fd, .max = LIMIT_LOG};
+
+    for (size_t i = 0; i < r->n_faults; i++)
+        (void) capture_note(&log, "FAIL: %s", r->faults[i] ? r->faults[i] : "?"); /* talk */
+    capture_close(&log);
+}
+
+static int finish_measured(struct finish *f, struct err *e)
+{
+    struct run *r = f->run;
+
+    judge_end(r);
+    if (take_report(f, e) < 0 || accept(f, e) < 0)
+        return -1;
+    if (r->plan.mode == PLAN_CLEAN && f->acceptance_status[0] == 'F')
+        run_fault(r, "acceptance failed");
+    return 0;
+}
+
+static const char *failed_check(const struct acceptance *a)
+{
+    const cJSON *check = NULL;
+
+    cJSON_ArrayForEach(check, json_get(a->document, "checks"))
+    {
+        if (!cJSON_IsTrue(json_get(check, "passed")) && cJSON_IsString(json_get(check, "name")))
+            return json_get(check, "name")->valuestring;
+    }
+    return "?";
+}
+
+/* The exit code of the local verdict (decisions C20, U19, C22). */
+static int local_exit(const struct finish *f)
+{
+    if (f->run->options.build_only || (f->run->plan.mode != PLAN_CLEAN && f->run->n_faults == 0))
+        return EXIT_NOTHING;
+    if (f->run->n_faults > 0)
+        return EXIT_FAIL;
+    return f->has_audit ? verdict_exit(f->audit.verdict) : EXIT_NON_COMPARABLE;
+}
+
+static const char *local_verdict(const struct finish *f)
+{
+    if (f->run->options.build_only || f->run->plan.mode != PLAN_CLEAN)
+        return NULL;
+    if (f->run->n_faults > 0)
+        return "FAIL";
+    return f->has_audit ? verdict_word(f->audit.verdict) : "NON_COMPARABLE";
+}
+
+static void tell_json(struct finish *f, int code)
+{
+    struct run *r = f->run;
+    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON cJSON *j = NULL;
+    AUTO_BUF struct buf b;
+    struct err ignored = ERR_INIT;
+    cJSON *list;
+
+    json_doc_init_object(&d);
+    json_add_string(&d, NULL, "event", "result");
+    json_add_string(&d, NULL, "run", r->id);
+    json_add_string(&d, NULL, "directory", r->dir.path);
+    json_add_string(&d, NULL, "status", f->status);
+    json_add_string(&d, NULL, "verdict", local_verdict(f));
+    json_add_string(&d, NULL, "acceptance", f->acceptance_status);
+    json_add_string(&d, NULL, "audit", f->audit_status);
+    list = json_add_array(&d, NULL, "faults");
+    for (size_t i = 0; i < r->n_faults; i++)
+        json_add_string(&d, list, NULL, r->faults[i]);
+    list = json_add_array(&d, NULL, "reasons");
+    if (f->has_audit) {
+        const cJSON *reason = NULL;
+
+        cJSON_ArrayForEach(reason, json_get(f->audit.document, "reasons"))
+        {
+            json_add_copy(&d, list, NULL, reason);
+        }
+    } else if (local_verdict(f) && r->n_faults == 0) {
+        cJSON *row = json_add_object(&d, list, NULL);
+
+        json_add_string(&d, row, "code", "NC-BASELINE-NONE");
+        json_add_string(&d, row, "text", "no baseline was named");
+    }
+    json_add_int(&d, NULL, "exit", code);
+    j = json_doc_take(&d, &ignored);
+    buf_init(&b, LIMIT_MIB(4));
+    json_write(&b, j, JSON_COMPACT);
+    if (!b.failed)
+        (void) fprintf(r->cli->out, "%s\n", b.data); /* flushed and checked by main */
+}
+
+static void tell(struct finish *f, int code)
+{
+    struct run *r = f->run;
+
+    if (r->options.json) {
+        tell_json(f, code);
+        return;
+    }
+    for (size_t i = 0; i < r->n_faults; i++)
+        cli_say(r->cli, "  - %s", r->faults[i] ? r->faults[i] : "?");
+    if (f->has_acceptance && f->acceptance.verdict == ACCEPTANCE_FAIL)
+        cli_say(r->cli, "acceptance FAIL, first at: %s (acceptance.json lists every check)", failed_check(&f->acceptance));
+    if (!local_verdict(f))
+        cli_say(r->cli, "%-10s %s: no verdict comes of it", "result", r->options.build_only ? "built" : "diagnostic run");
+    else if (f->has_audit || r->n_faults > 0)
+        cli_say(r->cli, "%-10s %s", "result", local_verdict(f));
+    else
+        cli_say(r->cli, "%-10s NON_COMPARABLE  NC-BASELINE-NONE: no baseline was named; to propose this run as one, push it "
+                        "and have it reviewed (cleanrun help reasons)", "result");
+    (void) fprintf(r->cli->out, "%s\n", r->dir.path); /* flushed and checked by main */
+}
+
+static int finish(struct finish *f, struct err *e)
+{
+    struct run *r = f->run;
+
+    r->stage = "finish";
+    if (r->measured && finish_measured(f, e) < 0)
+        return -1;
+    if (judge_source(r, e) < 0 || judge_bytes(r, e) < 0 || write_environment(r, e) < 0 || write_host(r, e) < 0)
+        return -1;
+    f->finished_us = clock_realtime_us();
+    f->status = r->options.build_only && r->n_faults == 0 ? "BUILD_ONLY" : r->n_faults == 0 ? "PASS" : "FAIL";
+    if (compare(f, e) < 0)
+        return -1;
+    note_faults(r);
+    if (scrub_logs(r, e) < 0 || seal_manifest(f, e) < 0)
+        return -1;
+    return rundir_commit(&r->dir, e);
+}
+
+int run_finish(struct run *r, int *out_exit, struct err *e)
+{
+    struct finish f = {
+        .run = r,
+        .report = {.status = r->measured ? REPORT_MISSING : REPORT_NOT_EXPECTED},
+        .acceptance_status = "NOT_APPLICABLE",
+        .audit_status = "NOT_APPLICABLE",
+    };
+    int result;
+
+    buf_init(&f.csv, LIMIT_SAMPLES_FILE);
+    f.markers = r->measured ? NULL : cJSON_CreateArray();
+    result = !r->measured && !f.markers ? err_set(e, ERR_NOMEM, "finalize.memory", "out of memory") : finish(&f, e);
+    if (result == 0) {
+        *out_exit = local_exit(&f);
+        tell(&f, *out_exit);
+    }
+    buf_fini(&f.csv);
+    json_free(f.markers);
+    report_fini(&f.report);
+    if (f.has_acceptance)
+        acceptance_fini(&f.acceptance);
+    if (f.has_audit)
+        audit_fini(&f.audit);
+    return result;
+}

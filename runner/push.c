@@ -1,0 +1,302 @@
+#include "runner/push.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "audit/verdict.h"
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "evidence/manifest.h"
+#include "runner/http.h"
+
+#define TOKEN_MAX LIMIT_KIB(4)
+#define TAR_BLOCK 512
+#define TAR_SIZE_AT 124
+#define TAR_SIZE_LEN 11
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "push.memory", "out of memory");
+}
+
+void push_target_from(const struct cli *c, const struct cli_args *a, struct push_target *out)
+{
+    const char *server = cli_get(a, "server");
+    const char *token = cli_get(a, "token-file");
+
+    *out = (struct push_target) {
+        .server = server ? server : cli_env(c, "CLEANRUN_SERVER"),
+        .project = cli_get(a, "project"),
+        .token_file = token ? token : cli_env(c, "CLEANRUN_TOKEN_FILE"),
+        .json = cli_has(a, "json"),
+    };
+}
+
+int push_read_token(const char *path, char **out, struct err *e)
+{
+    struct stat st;
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_errno(e, "push.token", "cannot read the token file '%s'", path);
+    if (!S_ISREG(st.st_mode) || (st.st_mode & 077) != 0)
+        return err_set(e, ERR_USAGE, "push.token", "the token file '%s' must be a file that only its owner can read (chmod 600)", path);
+    if ((uint64_t) st.st_size > TOKEN_MAX)
+        return err_set(e, ERR_USAGE, "push.token", "the token file '%s' holds no token", path);
+    text = calloc((size_t) st.st_size + 1, 1);
+    if (!text)
+        return no_memory(e);
+    while (len < (size_t) st.st_size) {
+        ssize_t n = read(fd, text + len, (size_t) st.st_size - len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        len += (size_t) n;
+    }
+    len = strcspn(text, "\r\n");
+    text[len] = '\0';
+    for (size_t i = 0; i < len; i++)
+        if (text[i] <= ' ' || text[i] > '~')
+            len = 0;
+    if (len == 0)
+        return err_set(e, ERR_USAGE, "push.token", "the token file '%s' holds no token", path);
+    *out = STEAL(text);
+    return 0;
+}
+
+char *push_url(const char *server, const char *format, ...)
+{
+    AUTO_BUF struct buf b;
+    va_list ap;
+    size_t len = strlen(server);
+
+    while (len > 0 && server[len - 1] == '/')
+        len--;
+    buf_init(&b, LIMIT_URL);
+    buf_put(&b, server, len);
+    va_start(ap, format);
+    buf_vprintf(&b, format, ap);
+    va_end(ap);
+    return b.failed ? NULL : buf_take(&b, NULL);
+}
+
+/* manifest.json is the archive's first member: its bytes stand right after the first header block. */
+static int read_manifest(int fd, struct manifest *out, struct err *e)
+{
+    char head[TAR_BLOCK];
+    uint64_t size = 0;
+    AUTO_FREE char *bytes = NULL;
+
+    if (pread(fd, head, sizeof(head), 0) != (ssize_t) sizeof(head) || strncmp(head, MANIFEST_NAME, 100) != 0)
+        return err_set(e, ERR_INPUT, "push.archive", "this is no evidence archive: " MANIFEST_NAME " is not its first member");
+    for (int i = 0; i < TAR_SIZE_LEN; i++) {
+        char c = head[TAR_SIZE_AT + i];
+
+        if (c < '0' || c > '7')
+            return err_set(e, ERR_INPUT, "push.archive", "the archive's first header is malformed");
+        size = size * 8 + (uint64_t) (c - '0');
+    }
+    if (size > LIMIT_JSON_DOCUMENT)
+        return err_set(e, ERR_LIMIT, "push.archive", "the archive's manifest is too large");
+    bytes = malloc(size + 1);
+    if (!bytes)
+        return no_memory(e);
+    if (pread(fd, bytes, size, TAR_BLOCK) != (ssize_t) size)
+        return err_set(e, ERR_INPUT, "push.archive", "the archive is cut short");
+    bytes[size] = '\0';
+    return manifest_parse(bytes, size, out, e);
+}
+
+int push_verdict_exit(const char *word)
+{
+    enum verdict v;
+
+    if (!word)
+        return EXIT_NOTHING;
+    return verdict_parse(word, &v) ? verdict_exit(v) : EXIT_ERROR;
+}
+
+/* "detail" of a problem document, or the first bytes of whatever came. */
+static void explain(const struct http_reply *r, char *out, size_t size)
+{
+    AUTO_JSON cJSON *j = NULL;
+    struct err ignored = ERR_INIT;
+    const cJSON *detail = NULL;
+
+    if (json_parse(r->body, r->len, NULL, &j, &ignored) == 0)
+        detail = json_get(j, "detail") ? json_get(j, "detail") : json_get(j, "title");
+    (void) snprintf(out, size, "%s", cJSON_IsString(detail) ? detail->valuestring : "no explanation"); /* may be cut */
+}
+
+/* What a refusing status means for the caller. */
+static int refused(const char *step, const struct http_reply *r, struct err *e)
+{
+    char why[300];
+    enum err_kind kind = ERR_USAGE;
+
+    explain(r, why, sizeof(why));
+    if (r->status >= 500 || r->status == 429)
+        kind = ERR_BUSY;
+    else if (r->status == 409 || r->status == 422)
+        kind = ERR_TRUST;
+    return err_set(e, kind, "push.refused", "%s: the server answered %ld: %s", step, r->status, why);
+}
+
+struct upload {
+    struct cli *c;
+    const struct push_target *target;
+    const char *archive;
+    const char *project, *gate;
+    const char *token;
+    int fd;
+    uint64_t size;
+    struct digest digest;
+};
+
+static int put_blob(const struct upload *u, struct err *e)
+{
+    char hex[DIGEST_HEX_SIZE];
+    AUTO_FREE char *url = NULL;
+    AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
+
+    digest_hex(&u->digest, hex);
+    url = push_url(u->target->server, "/api/v1/projects/%s/blobs/sha256:%s", u->project, hex);
+    if (!url)
+        return err_set(e, ERR_USAGE, "push.url", "the server's address is too long");
+    struct http_request q = {.method = "PUT",
+                             .url = url,
+                             .token = u->token,
+                             .content_type = "application/x-tar",
+                             .file_fd = u->fd,
+                             .file_size = u->size,
+                             .expect_continue = true};
+
+    if (http_retry(&q, &reply, e) < 0)
+        return -1;
+    return reply.status == 200 || reply.status == 201 ? 0 : refused("storing the archive", &reply, e);
+}
+
+static int read_envelope(const struct upload *u, char **out, size_t *out_len, struct err *e)
+{
+    AUTO_FREE char *beside = NULL;
+    const char *path = u->target->attestation;
+
+    if (!path) {
+        if (asprintf(&beside, "%s.dsse.json", u->archive) < 0) {
+            beside = NULL;
+            return no_memory(e);
+        }
+        path = beside;
+    }
+    return file_read(path, LIMIT_ENVELOPE, out, out_len, e);
+}
+
+static int post_run(const struct upload *u, struct http_reply *reply, struct err *e)
+{
+    AUTO_FREE char *envelope = NULL;
+    AUTO_FREE char *url = push_url(u->target->server, "/api/v1/projects/%s/gates/%s/runs", u->project, u->gate);
+    size_t len = 0;
+
+    if (!url)
+        return err_set(e, ERR_USAGE, "push.url", "the server's address is too long");
+    if (read_envelope(u, &envelope, &len, e) < 0)
+        return -1;
+    struct http_request q = {.method = "POST",
+                             .url = url,
+                             .token = u->token,
+                             .content_type = "application/vnd.dsse+json",
+                             .body = envelope,
+                             .body_len = len,
+                             .file_fd = -1};
+
+    return http_retry(&q, reply, e);
+}
+
+static void tell_reasons(struct cli *c, const cJSON *document)
+{
+    const cJSON *reason = NULL;
+
+    cJSON_ArrayForEach(reason, json_get(document, "reasons"))
+    {
+        const cJSON *code = json_get(reason, "code");
+        const cJSON *text = json_get(reason, "text");
+
+        cli_say(c, "  %-22s %s", cJSON_IsString(code) ? code->valuestring : "?",
+                cJSON_IsString(text) ? text->valuestring : "");
+    }
+}
+
+/* 200 and 201 carry the verdict; 422 a problem with reasons, which is the verdict INVALID. */
+static int tell_verdict(const struct upload *u, const struct http_reply *reply, int *out_exit, struct err *e)
+{
+    AUTO_JSON cJSON *j = NULL;
+    struct json_limits limits = {.max_bytes = LIMIT_MIB(16)};
+    bool judged = reply->status == 200 || reply->status == 201;
+
+    if (!judged && reply->status != 422)
+        return refused("submitting the run", reply, e);
+    if (json_parse(reply->body, reply->len, &limits, &j, e) < 0)
+        return err_wrap(e, "the server's answer");
+    const cJSON *word = json_get(j, "verdict");
+    const cJSON *text = json_get(j, judged ? "description" : "detail");
+
+    *out_exit = judged ? push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL) : EXIT_INVALID;
+    if (u->target->json) {
+        if (cli_write_text(u->c, NULL, reply->body, reply->len, e) < 0)
+            return -1;
+    } else {
+        (void) fprintf(u->c->out, "%s\n", !judged                ? "INVALID"
+                                          : cJSON_IsString(word) ? word->valuestring
+                                                                 : "no verdict"); /* flushed and checked by main */
+    }
+    if (cJSON_IsString(text))
+        cli_say(u->c, "%s", text->valuestring);
+    tell_reasons(u->c, j);
+    const cJSON *page = json_get(json_get(j, "links"), "page");
+
+    if (cJSON_IsString(page))
+        cli_say(u->c, "%s", page->valuestring);
+    return 0;
+}
+
+int push_archive(struct cli *c, const char *archive, const struct push_target *t, int *out_exit, struct err *e)
+{
+    struct upload u = {.c = c, .target = t, .archive = archive};
+    AUTO_MANIFEST struct manifest manifest = {.document = NULL};
+    AUTO_FREE char *token = NULL;
+    AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
+    AUTO_FD int fd = open(archive, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (!t->server || !*t->server)
+        return err_set(e, ERR_USAGE, "push.server", "which server? --server URL or CLEANRUN_SERVER");
+    if (!t->token_file)
+        return err_set(e, ERR_USAGE, "push.token", "which token? --token-file FILE or CLEANRUN_TOKEN_FILE");
+    if (fd < 0)
+        return err_errno(e, "push.archive", "cannot open '%s'", archive);
+    if (push_read_token(t->token_file, &token, e) < 0 || digest_of_fd(fd, &u.digest, &u.size, e) < 0)
+        return -1;
+    /* A damaged archive may still be sent when both names are given: the server is the judge. */
+    if ((!t->project || !t->gate) && read_manifest(fd, &manifest, e) < 0)
+        return -1;
+    u.project = t->project ? t->project : manifest.project;
+    u.gate = t->gate ? t->gate : manifest.gate;
+    if (!text_is_project(u.project) || !text_is_slug(u.gate))
+        return err_set(e, ERR_USAGE, "push.names", "project must be owner/name, and gate a gate's name");
+    u.token = token;
+    u.fd = fd;
+    if (put_blob(&u, e) < 0 || post_run(&u, &reply, e) < 0)
+        return -1;
+    return tell_verdict(&u, &reply, out_exit, e);
+}

@@ -1,0 +1,75 @@
+/*
+ * run: one execution of a gate, from the refusal of overrides to the sealed directory. A value on cmd_run's stack;
+ * it moves only forward through its stages and ends in exactly one of run_finish (a manifest) or run_abort (a note of
+ * what failed, no evidence).
+ */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "audit/verdict.h"
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "experiment/definition.h"
+#include "runner/artifact.h"
+#include "runner/build.h"
+#include "runner/cli.h"
+#include "runner/git.h"
+#include "runner/measure.h"
+#include "runner/plan.h"
+#include "runner/procfs.h"
+#include "runner/reference.h"
+#include "runner/rundir.h"
+#include "runner/source.h"
+
+#define RUN_FAULTS_MAX 16
+
+struct run_options {
+    const char *gate, *definition, *at, *out, *project;
+    const char *baseline, *baseline_sha256;
+    const char *control; /* run id of the unprofiled control, for diagnostic modes */
+    enum plan_mode mode;
+    bool build_only, json;
+    uint64_t attempt;
+};
+
+struct run {
+    struct cli *cli;
+    struct run_options options;
+    struct arena arena;
+    struct definition_file file;
+    const struct definition *definition; /* borrowed from file */
+    struct plan plan;
+    const char *project;
+    struct git git;
+    struct source start, end;
+    struct sysroot sysroot;
+    struct rundir dir;
+    char id[RUN_ID_SIZE];
+    int64_t started_us;
+    int signal_fd, lock_fd;
+    struct reference reference; /* the baseline; absent when none is given */
+    struct build_result build;
+    struct artifact artifact;
+    cJSON *patterns, *facts, *readings, *before, *steps;
+    struct measure measure;
+    bool measured, interrupted;
+    const char *stage;          /* what is being done, for error.json */
+    char *faults[RUN_FAULTS_MAX]; /* why the run is a FAIL: it was carried out, and this is what is wrong with it */
+    size_t n_faults;
+};
+
+/* Remembers a fault; the evidence is kept and the run is a FAIL. */
+void run_fault(struct run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* One talk line per event, or one JSON object per line with --json. */
+void run_say(struct run *r, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* After measuring (or building, with build_only): fingerprint again, report, acceptance, audit, manifest, durable directory.
+ * *out_exit: the local verdict's exit code. */
+int run_finish(struct run *r, int *out_exit, struct err *e) MUST_CHECK;
+/* Infrastructure failure: error.json instead of a manifest; the directory keeps its logs. Returns the exit code. */
+int run_abort(struct run *r, const struct err *why);
+void run_close(struct run *r);

@@ -1,0 +1,69 @@
+#include "runner/submit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "audit/verdict.h"
+#include "base/file.h"
+#include "evidence/seal.h"
+#include "evidence/sign.h"
+#include "runner/push.h"
+
+int submit_check_options(const struct cli_args *a, struct err *e)
+{
+    struct private_key *key = NULL;
+    const char *path = cli_get(a, "key");
+
+    if (cli_has(a, "push") && !path)
+        return err_set(e, ERR_USAGE, "submit.key", "--push needs --key");
+    if (!path)
+        return 0;
+    /* A key that can't be used is found before an hour of measuring, not after. */
+    if (private_key_load(path, &key, e) < 0) {
+        e->kind = ERR_USAGE;
+        return -1;
+    }
+    private_key_free(key);
+    return 0;
+}
+
+static int seal(const char *directory, const char *key_path, const char *archive, struct err *e)
+{
+    struct private_key *key = NULL;
+    struct digest digest;
+    AUTO_FD int fd = -1;
+    int r;
+
+    if (file_open_dir(directory, &fd, e) < 0 || private_key_load(key_path, &key, e) < 0)
+        return -1;
+    r = seal_run(fd, key, archive, &digest, e);
+    private_key_free(key);
+    return r;
+}
+
+int submit_run(struct cli *c, const struct cli_args *a, const char *directory, const char *project, const char *gate,
+               int code)
+{
+    const char *key = cli_get(a, "key");
+    struct err e = ERR_INIT;
+    AUTO_FREE char *archive = NULL;
+    struct push_target target;
+
+    if (!key)
+        return code;
+    if (!directory || asprintf(&archive, "%s.tar", directory) < 0) {
+        archive = NULL;
+        (void) err_set(&e, ERR_NOMEM, "submit.memory", "out of memory");
+        return cli_fail(c, &e);
+    }
+    if (seal(directory, key, archive, &e) < 0)
+        return cli_fail(c, &e);
+    cli_say(c, "%-10s %s", "sealed", archive);
+    if (!cli_has(a, "push"))
+        return code;
+    push_target_from(c, a, &target);
+    target.project = project;
+    target.gate = gate;
+    return push_archive(c, archive, &target, &code, &e) < 0 ? cli_fail(c, &e) : code;
+}
