@@ -17,7 +17,7 @@ static int run_families(struct checks *c, const cJSON *accept, struct err *e)
 {
     if (checks_fields(c, accept, e) < 0 || checks_counts(c, accept, e) < 0 || checks_phases(c, accept, e) < 0 ||
         checks_repeated(c, accept, e) < 0 || checks_recompute(c, accept, e) < 0 ||
-        checks_consistent(c, accept, e) < 0 || checks_derived(c, accept, e) < 0)
+        checks_consistent(c, accept, e) < 0 || checks_soak(c, accept, e) < 0 || checks_derived(c, accept, e) < 0)
         return -1;
     if (c->n == 0)
         checks_add(c, "accept", "report", NULL, NULL, false, "the definition has no check: nothing was accepted");

@@ -9,6 +9,7 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "experiment/pointer.h"
 
 enum { SHOWN_NODES = 256, SHOWN_DEPTH = 6, SHOWN_TEXT = 1024, PROBLEMS_MAX = 50 };
 
@@ -124,4 +125,11 @@ double check_number(const cJSON *entry, const char *key, double otherwise)
 bool check_is_count(const cJSON *j)
 {
     return json_is_integer(j) && j->valuedouble >= 0;
+}
+
+const cJSON *check_markers(const struct checks *c, const cJSON *accept)
+{
+    if (c->in->phase_markers)
+        return c->in->phase_markers;
+    return pointer_get(c->report, check_text(json_get(accept, "phases"), "markers"));
 }

@@ -52,3 +52,7 @@ int checks_recompute(struct checks *c, const cJSON *accept, struct err *e) MUST_
 int checks_consistent(struct checks *c, const cJSON *accept, struct err *e) MUST_CHECK;
 /* The section that the runner derived from its own samples (sampling.into). */
 int checks_derived(struct checks *c, const cJSON *accept, struct err *e) MUST_CHECK;
+/* The policy's soak rule, beside `accept`. */
+int checks_soak(struct checks *c, const cJSON *accept, struct err *e) MUST_CHECK;
+/* The markers of the run: the manifest's, else where `accept.phases` points in the report; NULL when there are none. */
+const cJSON *check_markers(const struct checks *c, const cJSON *accept);

@@ -65,13 +65,6 @@ static void compare(const cJSON *derived, const cJSON *reported, const char *at,
     }
 }
 
-static const cJSON *find_markers(struct checks *c, const cJSON *accept)
-{
-    if (c->in->phase_markers)
-        return c->in->phase_markers;
-    return pointer_get(c->report, check_text(json_get(accept, "phases"), "markers"));
-}
-
 static int load_samples(struct checks *c, const cJSON *section, struct samples *out, const char **out_problem,
                         struct err *e)
 {
@@ -99,7 +92,7 @@ int checks_derived(struct checks *c, const cJSON *accept, struct err *e)
         problems_add(&p, "the raw samples: %s", e->text);
     } else if (problem[0] != '\0') {
         problems_add(&p, "no raw samples to derive %s from: %s", into, problem);
-    } else if (resources_derive(c->in->definition, &samples, find_markers(c, accept), &derived, e) < 0) {
+    } else if (resources_derive(c->in->definition, &samples, check_markers(c, accept), &derived, e) < 0) {
         return -1;
     } else {
         compare(derived, section, into, &p);

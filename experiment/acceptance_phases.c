@@ -85,7 +85,7 @@ static void check_spans(const cJSON *markers, const cJSON *spans, struct problem
     }
 }
 
-static void check_markers(struct checks *c, const cJSON *rules)
+static void check_rules(struct checks *c, const cJSON *rules)
 {
     const char *path = check_text(rules, "markers");
     const cJSON *markers = pointer_get(c->report, path);
@@ -148,7 +148,7 @@ int checks_phases(struct checks *c, const cJSON *accept, struct err *e)
     const cJSON *entry = NULL;
 
     if (rules)
-        check_markers(c, rules);
+        check_rules(c, rules);
     cJSON_ArrayForEach(entry, json_get(accept, "bindings"))
         if (check_binding(c, entry, e) < 0)
             return -1;

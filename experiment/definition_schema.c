@@ -1,5 +1,6 @@
 /* The shape of a gate in cleanrun.yaml (decisions U1, U2). What a part means stands with the module that uses it. */
 #include "experiment/schema.h"
+#include "experiment/soak.h"
 #include "experiment/window.h"
 
 #include "base/cleanup.h"
@@ -176,17 +177,6 @@ static const struct schema confirm = { .type = SCHEMA_INTEGER,
                                        .min = 1,
                                        .max = 10,
                                        .about = "Runs that must agree before a change of verdict counts." };
-static const struct schema positive = { .type = SCHEMA_NUMBER, .min = 0, .max = 1e12 };
-static const struct schema samples = { .type = SCHEMA_INTEGER, .min = 3, .max = 1e6 };
-static const struct schema_field soak_fields[] = {
-    { "window", &duration, true, false },
-    { "min_coverage", &duration, true, false },
-    { "min_samples", &samples, false, false },
-    { "limit_mb_per_hour", &positive, true, false },
-};
-static const struct schema soak = { .type = SCHEMA_OBJECT,
-                                    SCHEMA_FIELDS(soak_fields),
-                                    .about = "Growth gate over the last part of a long active phase (Theil-Sen)." };
 
 static const struct schema class = { .type = SCHEMA_SLUG, .about = "The machine class: hardware that may be compared." };
 static const struct schema label = { .type = SCHEMA_STRING };
@@ -201,7 +191,7 @@ static const struct schema label = { .type = SCHEMA_STRING };
     { "identity", &schema_identity, true, false }, { "infer", &schema_infer, false, false },                           \
             { "accept", &schema_accept, true, false }, { "audit", &schema_audit, true, false },                        \
             { "repeats", &repeats, false, false }, { "confirm", &confirm, false, false },                              \
-            { "soak", &soak, false, false }
+            { "soak", &schema_soak, false, false }
 
 static const struct schema_field experiment_fields[] = { EXPERIMENT_FIELDS };
 static const struct schema_field policy_fields[] = { POLICY_FIELDS };

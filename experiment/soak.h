@@ -12,6 +12,10 @@
 #include "base/err.h"
 #include "experiment/estimator.h"
 #include "experiment/samples.h"
+#include "experiment/schema.h"
+
+/* policy.soak; acceptance applies it as one more check. */
+extern const struct schema schema_soak;
 
 struct soak_rule {
     double window_secs; /* the last so many seconds of the active phase */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_in.h"
+#include "experiment/acceptance.h"
 #include "experiment/definition.h"
 #include "experiment/soak.h"
 #include "experiment/stats.h"
@@ -53,22 +54,39 @@ static void fill(struct series *x, const char *what, size_t n, double step)
     x->s = (struct samples){ .t_secs = x->t, .value = x->v, .n = n };
 }
 
-/* The rule as the example states it. */
-static struct soak_rule load_rule(void)
+#define YAML                                                                                                           \
+    "version: 1\ngates:\n  soak:\n    class: c\n"                                                                       \
+    "    build: {command: [make], executable: {from: path, path: app}}\n"                                              \
+    "    run: {command: ['{executable}'], report: soak/1.json}\n"                                                      \
+    "    identity: [{path: /load, require: required}]\n"                                                               \
+    "    audit: {paths: {required: [soak/1.json]}, metrics: [{path: /r, unit: x, worse: lower, tolerance_pct: 5, gated: true}]}\n" \
+    "    accept: {exact: [{path: /ok, equals: true}]}\n"                                                               \
+    "    soak: {window: 1200s, min_coverage: 1190s, min_samples: 230, limit_mb_per_hour: 15, active_secs: /active, "   \
+    "samples: {path: /samples, t: t, value: mb}, reported: /growth}\n"
+
+static void load_definition(struct definition_file *f)
 {
-    char *text = test_read("examples/rvoip-sip/cleanrun.yaml", NULL);
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
-    struct soak_rule rule;
     struct err e = ERR_INIT;
 
-    if (definition_file_parse("cleanrun.yaml", text, strlen(text), &f, &e) < 0)
+    if (definition_file_parse("cleanrun.yaml", YAML, sizeof YAML - 1, f, &e) < 0)
         fail_msg("%s", e.text);
-    soak_rule_from(json_get(definition_file_gate(&f, NULL)->policy, "soak"), &rule);
-    free(text);
-    assert_close(rule.window_secs, 1200, 0);
-    assert_close(rule.min_coverage_secs, 1190, 0);
-    assert_int_equal(rule.min_samples, 230);
-    assert_close(rule.limit_mb_per_hour, 15, 0);
+}
+
+/* The seed's rule from its facts; the definition above must say the same. */
+static struct soak_rule load_rule(void)
+{
+    cJSON *facts = cases_read_json("tests/data/rvoip/definition-canonical-2k.json");
+    const cJSON *soak = json_get(facts, "soak");
+    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    struct soak_rule rule;
+
+    load_definition(&f);
+    soak_rule_from(json_get(f.gates[0].policy, "soak"), &rule);
+    assert_close(rule.window_secs, json_get(soak, "window_secs")->valuedouble, 0);
+    assert_close(rule.min_coverage_secs, json_get(soak, "min_coverage_secs")->valuedouble, 0);
+    assert_close((double) rule.min_samples, json_get(soak, "min_samples")->valuedouble, 0);
+    assert_close(rule.limit_mb_per_hour, json_get(soak, "limit_mb_per_hr")->valuedouble, 0);
+    cJSON_Delete(facts);
     return rule;
 }
 
@@ -192,12 +210,65 @@ static void edges_of_coverage_and_count(void **state)
     assert_false(r.passes);
 }
 
+/* A report with the series' samples, its active phase and its own figure. */
+static enum acceptance_verdict judge(const char *what, size_t n, double active, double reported, char *out_error, size_t size)
+{
+    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    AUTO_JSON cJSON *report = cJSON_CreateObject();
+    cJSON *samples = cJSON_CreateArray();
+    struct acceptance_input in = { .report = report, .report_path = "soak/1.json" };
+    const cJSON *check = NULL;
+    struct err e = ERR_INIT;
+
+    load_definition(&f);
+    in.definition = &f.gates[0];
+    for (size_t i = 0; i < n; i++) {
+        cJSON *sample = cJSON_CreateObject();
+
+        assert_non_null(cJSON_AddNumberToObject(sample, "t", (double) i * 5));
+        assert_non_null(cJSON_AddNumberToObject(sample, "mb", value_of(what, (double) i * 5)));
+        assert_true(cJSON_AddItemToArray(samples, sample));
+    }
+    assert_true(cJSON_AddItemToObject(report, "samples", samples));
+    assert_non_null(cJSON_AddTrueToObject(report, "ok"));
+    assert_non_null(cJSON_AddNumberToObject(report, "active", active));
+    assert_non_null(cJSON_AddNumberToObject(report, "growth", reported));
+    if (acceptance_evaluate(&in, &a, &e) < 0)
+        fail_msg("%s", e.text);
+    check = cJSON_GetArrayItem(json_get(a.document, "checks"), 1);
+    assert_string_equal(json_get(check, "name")->valuestring, "soak");
+    (void) snprintf(out_error, size, "%s",
+                    cJSON_IsString(json_get(check, "error")) ? json_get(check, "error")->valuestring : "");
+    return a.verdict;
+}
+
+static void acceptance_applies_the_rule(void **state)
+{
+    static const char just_under[] = "500 + 14.99*t/3600";
+    char error[256];
+
+    (void) state;
+    assert_int_equal(judge(just_under, 241, 1200, 14.99, error, sizeof error), ACCEPTANCE_PASS);
+    assert_string_equal(error, "");
+    assert_int_equal(judge("500 + 15.01*t/3600", 241, 1200, 15.01, error, sizeof error), ACCEPTANCE_FAIL);
+    assert_int_equal(judge(just_under, 241, 1200, 14.9, error, sizeof error), ACCEPTANCE_FAIL);
+    assert_non_null(strstr(error, "/growth is not what the samples give"));
+    assert_int_equal(judge(just_under, 229, 1200, 14.99, error, sizeof error), ACCEPTANCE_FAIL);
+    assert_non_null(strstr(error, "active_tail_1200s_incomplete"));
+    assert_int_equal(judge(just_under, 241, 1199, 14.99, error, sizeof error), ACCEPTANCE_FAIL);
+    assert_non_null(strstr(error, "only tail"));
+    assert_int_equal(judge(just_under, 0, 1200, 14.99, error, sizeof error), ACCEPTANCE_FAIL);
+    assert_non_null(strstr(error, "no raw samples"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tails_of_the_vectors_pass_or_fail_as_published),
         cmocka_unit_test(every_row_is_answered_as_the_seed_does),
         cmocka_unit_test(edges_of_coverage_and_count),
+        cmocka_unit_test(acceptance_applies_the_rule),
     };
 
     return cmocka_run_group_tests_name("soak", tests, NULL, NULL);
