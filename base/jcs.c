@@ -129,15 +129,22 @@ static int write_string(struct buf *out, const char *s, struct err *e)
     if (!s || !text_is_utf8(s, strlen(s)))
         return refuse("a string is no valid text", e);
     buf_putc(out, '"');
-    for (; *s != '\0'; s++) {
-        const char *simple = strchr(from, *s);
+    while (*s != '\0') {
+        size_t plain = 0; /* a run that stands for itself is copied at once */
+        const char *simple = NULL;
 
+        while ((unsigned char) s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\')
+            plain++;
+        buf_put(out, s, plain);
+        s += plain;
+        if (*s == '\0')
+            break;
+        simple = strchr(from, *s);
         if (simple)
             buf_printf(out, "\\%c", to[simple - from]);
-        else if ((unsigned char) *s < 0x20)
-            buf_printf(out, "\\u%04x", (unsigned) (unsigned char) *s);
         else
-            buf_putc(out, *s);
+            buf_printf(out, "\\u%04x", (unsigned) (unsigned char) *s);
+        s++;
     }
     buf_putc(out, '"');
     return 0;

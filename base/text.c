@@ -58,8 +58,13 @@ bool text_is_utf8(const char *s, size_t len)
     size_t i = 0;
 
     while (i < len) {
-        size_t n = utf8_sequence((const unsigned char *) s + i, len - i);
+        size_t n = 0;
 
+        if ((unsigned char) s[i] < 0x80) { /* nearly all bytes of nearly all texts */
+            i++;
+            continue;
+        }
+        n = utf8_sequence((const unsigned char *) s + i, len - i);
         if (n == 0)
             return false;
         i += n;
