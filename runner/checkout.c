@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "base/file.h"
+#include "runner/paths.h"
 
 #define DEFINITION_NAME "cleanrun.yaml"
 
@@ -84,7 +84,7 @@ int checkout_at(struct git *g, const char *rev, const char *state, struct err *e
     const char *const clone[] = {"clone", "--quiet", "--shared", "--no-checkout", "--no-tags", g->root, dir, NULL};
     const char *const checkout[] = {"checkout", "--quiet", "--detach", "--force", oid, NULL};
 
-    if (file_remove_tree_at(AT_FDCWD, dir, e) < 0 || git_run(g, clone, false, &cloned, e) < 0 ||
+    if (paths_remove_tree(dir, e) < 0 || git_run(g, clone, false, &cloned, e) < 0 ||
         git_open(dir, g->path, NULL, &fresh, e) < 0)
         return err_wrap(e, "checkout");
     if (git_run(&fresh, checkout, false, &out, e) < 0) {

@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/num.h"
+#include "runner/paths.h"
 
 #define PATH_BYTES 4096
 #define SPARE_FD_FLOOR 16 /* descriptors are moved up here before they are put in their places */
@@ -260,13 +260,13 @@ static bool kill_orphan(pid_t pid)
 /* The children of this process but `except`, from /proc; the number written to pids. */
 static size_t own_children(pid_t except, pid_t *pids, size_t max)
 {
-    AUTO_FREE char *text = NULL;
-    size_t len = 0, n = 0;
+    size_t n = 0;
     char name[64];
-    struct err ignored = ERR_INIT;
 
     (void) snprintf(name, sizeof(name), "/proc/self/task/%d/children", (int) getpid()); /* fits */
-    if (file_read_pseudo_at(AT_FDCWD, name, 1 << 16, &text, &len, &ignored) < 0)
+    AUTO_FREE char *text = paths_read_pseudo(AT_FDCWD, name, 1 << 16);
+
+    if (!text)
         return 0;
     for (const char *p = text; *p && n < max;) {
         size_t digits = strspn(p, "0123456789");

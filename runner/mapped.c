@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "base/file.h"
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "base/num.h"
+#include "runner/paths.h"
 
 #define FILES_MAX 512
 #define MAPS_MAX LIMIT_MIB(8)
@@ -152,13 +152,11 @@ static bool parse_line(char *line, const char **path, dev_t *dev, ino_t *ino)
 int mapped_scan(struct mapped *m, pid_t pid, struct err *e)
 {
     char name[64];
-    AUTO_FREE char *text = NULL;
-    size_t len = 0;
-    struct err gone = ERR_INIT;
-
     (void) snprintf(name, sizeof(name), "/proc/%d/maps", (int) pid); /* fits */
-    if (file_read_pseudo_at(AT_FDCWD, name, MAPS_MAX, &text, &len, &gone) < 0)
-        return 0;
+    AUTO_FREE char *text = paths_read_pseudo(AT_FDCWD, name, MAPS_MAX);
+
+    if (!text)
+        return 0; /* gone */
     for (char *line = text; *line;) {
         size_t n = strcspn(line, "\n");
         bool last = line[n] == '\0';

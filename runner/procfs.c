@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/num.h"
+#include "runner/paths.h"
 
 #define PSEUDO_MAX LIMIT_MIB(1)
 #define BLANKS " \t\r\n"
@@ -24,11 +25,7 @@ void sysroot_close(struct sysroot *r)
 
 char *sysroot_read(const struct sysroot *r, const char *name)
 {
-    char *text = NULL;
-    size_t len = 0;
-    struct err ignored = ERR_INIT;
-
-    return file_read_pseudo_at(r->fd, name, PSEUDO_MAX, &text, &len, &ignored) == 0 ? text : NULL;
+    return paths_read_pseudo(r->fd, name, PSEUDO_MAX);
 }
 
 static char *trimmed(const char *s, size_t len)

@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "runner/paths.h"
 
 #define PARTIAL ".partial"
 
@@ -62,7 +63,7 @@ static int split_path(const char *path, struct rundir *d, struct err *e)
         return no_memory(e);
     if (!*d->name || !strcmp(d->name, ".") || !strcmp(d->name, ".."))
         return err_set(e, ERR_USAGE, "rundir.name", "'%s' can't name a run directory", path);
-    if (file_mkdirs_at(AT_FDCWD, parent, 0755, e) < 0 || file_open_dir(parent, &d->parent_fd, e) < 0)
+    if (paths_mkdirs(parent, 0755, e) < 0 || file_open_dir(parent, &d->parent_fd, e) < 0)
         return -1;
     real = realpath(parent, NULL);
     if (!real)

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "base/file.h"
+#include "runner/paths.h"
 
 #define PATHS_MAX ((size_t) 4 << 20)
 #define REPOSITORIES_MAX 64 /* the tree and its submodules, whatever their nesting */
@@ -412,7 +412,7 @@ static int differs_from_head(const struct git *g, bool *out, struct err *e)
     }
     struct err ignored = ERR_INIT; /* a leftover temporary directory changes nothing */
 
-    if (file_remove_tree_at(AT_FDCWD, dir, &ignored) < 0)
+    if (paths_remove_tree(dir, &ignored) < 0)
         err_set(&ignored, ERR_NONE, "", "%s", "");
     for (size_t i = 0; i < ARRAY_LEN(o); i++)
         git_output_fini(&o[i]);
