@@ -14,7 +14,7 @@
 #include "base/digest.h"
 #include "base/err.h"
 #include "evidence/verify.h"
-#include "server/ingest/side.h"
+#include "server/store/side.h"
 
 /* The package as read for judging: its side, its report and raw samples. */
 struct package {

@@ -15,6 +15,7 @@
 #include "server/ingest/job.h"
 #include "server/ingest/judge.h"
 #include "server/ingest/record.h"
+#include "server/store/doc.h"
 
 #define REHASH_MAX LIMIT_MIB(64) /* stored objects up to this size are read once more before the commit */
 #define JUDGE_TRIES 3            /* a baseline may be approved while a run is judged */
@@ -372,10 +373,29 @@ static void answer_fini(struct answer *a)
     *a = (struct answer){ .verdict = NULL };
 }
 
+/* {n, of, previous[]} of a run that comes now. */
+static int count_attempts(const struct job *j, const struct manifest *m, cJSON **out, struct err *e)
+{
+    AUTO_STORE_READ struct store_read read = { .db = NULL };
+    AUTO_ATTEMPT_LIST struct attempt_list list = { .items = NULL };
+    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON cJSON *root = NULL;
+
+    json_doc_init_object(&d);
+    if (store_read_open(j->store, &read, e) < 0 ||
+        attempt_list_read(read.db, j->project.id, m->gate, m->machine_class, m->commit, &list, e) < 0)
+        return -1;
+    attempt_list_write(&list, NULL, &d, NULL);
+    root = json_doc_take(&d, e);
+    if (!root)
+        return -1;
+    *out = cJSON_DetachItemFromObjectCaseSensitive(root, "attempt");
+    return 0;
+}
+
 static int decide(const struct job *j, const struct package *p, const struct reviewed *r, struct answer *a, struct err *e)
 {
     const struct manifest *m = evidence_manifest(j->evidence);
-    AUTO_STORE_READ struct store_read read = { .db = NULL };
     AUTO_JSON cJSON *attempt = NULL;
     AUTO_JSON cJSON *links = NULL;
     struct judge_baseline baseline = { .id = r->id, .side = &r->side, .evidence = r->archive };
@@ -386,9 +406,7 @@ static int decide(const struct job *j, const struct package *p, const struct rev
     digest_hex(&j->archive, hex);
     if (judge_run(p, hex, r->present ? &baseline : NULL, &a->judgement, e) < 0)
         return -1;
-    if (store_read_open(j->store, &read, e) < 0)
-        return -1;
-    if (counts && record_attempts_before(read.db, j->project.id, m->gate, m->machine_class, m->commit, &attempt, e) < 0)
+    if (counts && count_attempts(j, m, &attempt, e) < 0)
         return -1;
     if (make_links(j, m, counts ? r->id : NULL, &links, e) < 0)
         return -1;

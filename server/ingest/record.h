@@ -63,8 +63,3 @@ struct record_attempt {
     size_t problem_len;
 };
 int record_attempt_add(struct store *s, const struct record_attempt *a, struct err *e) MUST_CHECK;
-
-/* {n, of, previous[{run, verdict}]} of a run that comes now: earlier clean runs and signed refused attempts of the same
- * (gate, class, commit) in the order they came. Caller frees. */
-int record_attempts_before(struct db *d, int64_t project_id, const char *gate, const char *machine_class,
-                           const char *commit, cJSON **out, struct err *e) MUST_CHECK;

@@ -1,4 +1,4 @@
-#include "server/ingest/side.h"
+#include "server/store/side.h"
 
 #include <errno.h>
 #include <inttypes.h>

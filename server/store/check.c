@@ -1,0 +1,387 @@
+/* What is known of one commit: a row for each (gate, class), and the worst of them (decisions U23). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "experiment/pointer.h"
+#include "server/store/doc.h"
+#include "server/store/documents.h"
+
+#define DESCRIPTION_MAX 140
+#define US_PER_S 1000000
+#define ROWS_MAX 2048
+#define ARENA_MAX LIMIT_MIB(16)
+
+struct check_attempt {
+    struct check_attempt *next;
+    const char *run; /* or NULL */
+    enum verdict verdict;
+    int64_t at_us;
+    bool complete; /* a stored run, not a refused upload */
+    const char *description;
+    const char *baseline;
+    struct digest executable;
+    bool has_executable;
+};
+
+struct check_row {
+    const char *gate;
+    const char *machine_class;
+    bool expected;      /* has a current baseline */
+    int64_t confirm;    /* of the reviewed policy; 0: not asked */
+    struct check_attempt *first;
+    struct check_attempt *last;
+    /* The answer. */
+    enum verdict verdict;
+    const struct check_attempt *decided_by; /* or NULL */
+    const char *description;
+};
+
+struct check {
+    struct arena arena;
+    struct check_row *rows;
+    size_t n;
+    int64_t deadline_us; /* 0: the commit is unknown */
+    int64_t now_us;
+};
+
+static struct check_row *row_for(struct check *c, const char *gate, const char *machine_class, struct err *e)
+{
+    struct check_row *r;
+
+    for (size_t i = 0; i < c->n; i++) {
+        if (strcmp(c->rows[i].gate, gate) == 0 && strcmp(c->rows[i].machine_class, machine_class) == 0)
+            return &c->rows[i];
+    }
+    if (c->n == ROWS_MAX) {
+        (void) err_set(e, ERR_LIMIT, "check.rows", "more than %d gates of one commit", ROWS_MAX);
+        return NULL;
+    }
+    r = &c->rows[c->n];
+    r->gate = arena_strdup(&c->arena, gate);
+    r->machine_class = arena_strdup(&c->arena, machine_class);
+    if (!r->gate || !r->machine_class) {
+        (void) arena_full(e);
+        return NULL;
+    }
+    c->n++;
+    return r;
+}
+
+/* Kept in order of arrival: rows of both tables are merged by time. */
+static int add_attempt(struct check *c, struct check_row *r, const struct check_attempt *from, struct err *e)
+{
+    struct check_attempt *a = arena_alloc(&c->arena, sizeof *a);
+    struct check_attempt **at = &r->first;
+
+    if (!a)
+        return arena_full(e);
+    *a = *from;
+    while (*at && (*at)->at_us <= a->at_us)
+        at = &(*at)->next;
+    a->next = *at;
+    *at = a;
+    if (!a->next)
+        r->last = a;
+    return 0;
+}
+
+static const char *keep(struct check *c, const char *s, bool *failed)
+{
+    const char *copy = s ? arena_strdup(&c->arena, s) : NULL;
+
+    *failed |= s && !copy;
+    return copy;
+}
+
+static int64_t confirm_of(const struct query *q)
+{
+    const struct json_limits limits = { .max_bytes = LIMIT_CANONICAL };
+    AUTO_JSON cJSON *definition = NULL;
+    size_t len = 0;
+    const char *bytes = query_get_bytes(q, BASE_DEFINITION, &len);
+    const cJSON *confirm;
+
+    if (!bytes || json_parse(bytes, len, &limits, &definition, NULL) < 0)
+        return 0;
+    confirm = pointer_get(definition, "/policy/confirm");
+    return json_is_integer(confirm) ? (int64_t) confirm->valuedouble : 0;
+}
+
+static int read_expected(struct check *c, struct db *db, int64_t project_id, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINES_CURRENT);
+    bool row = false;
+    int rc;
+
+    query_int(&q, project_id);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        struct check_row *r = row_for(c, query_get_text(&q, BASE_GATE), query_get_text(&q, BASE_CLASS), e);
+
+        if (!r)
+            return -1;
+        r->expected = true;
+        r->confirm = confirm_of(&q);
+    }
+    return rc;
+}
+
+static int read_runs(struct check *c, struct db *db, int64_t project_id, const char *commit, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_RUNS_OF_COMMIT);
+    bool row = false;
+    int rc;
+
+    query_int(&q, project_id);
+    query_text(&q, commit);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        struct check_row *r = row_for(c, query_get_text(&q, RUN_GATE), query_get_text(&q, RUN_CLASS), e);
+        struct check_attempt a = { .complete = true, .at_us = query_get_int(&q, RUN_RECEIVED) };
+        bool failed = false;
+
+        if (!r)
+            return -1;
+        if (!verdict_parse(query_get_text(&q, RUN_VERDICT), &a.verdict))
+            return err_set(e, ERR_INTERNAL, "check.verdict", "a stored run has an unknown verdict");
+        a.run = keep(c, query_get_text(&q, RUN_RUN), &failed);
+        a.description = keep(c, query_get_text(&q, RUN_DESCRIPTION), &failed);
+        a.baseline = keep(c, query_get_text(&q, RUN_BASELINE), &failed);
+        a.has_executable = query_get_digest(&q, RUN_EXECUTABLE, &a.executable);
+        if (failed)
+            return arena_full(e);
+        if (add_attempt(c, r, &a, e) < 0)
+            return -1;
+    }
+    return rc;
+}
+
+static int read_refused(struct check *c, struct db *db, int64_t project_id, const char *commit, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_ATTEMPTS_OF_COMMIT);
+    bool row = false;
+    int rc;
+
+    query_int(&q, project_id);
+    query_text(&q, commit);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        struct check_row *r = row_for(c, query_get_text(&q, ATTEMPT_GATE), query_get_text(&q, ATTEMPT_CLASS), e);
+        struct check_attempt a = { .verdict = VERDICT_INVALID, .at_us = query_get_int(&q, ATTEMPT_AT) };
+        bool failed = false;
+
+        if (!r)
+            return -1;
+        a.run = keep(c, query_get_text(&q, ATTEMPT_RUN), &failed);
+        a.description = arena_printf(&c->arena, "INVALID %s: %s", query_get_text(&q, ATTEMPT_CODE),
+                                     query_get_text(&q, ATTEMPT_DETAIL));
+        if (failed || !a.description)
+            return arena_full(e);
+        if (add_attempt(c, r, &a, e) < 0)
+            return -1;
+    }
+    return rc;
+}
+
+static int read_deadline(struct check *c, struct db *db, const struct store_project *p, const char *commit, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_PROJECT_OLDEST_OF_COMMIT);
+
+    query_int(&q, p->id);
+    query_text(&q, commit);
+    if (query_one(&q, "time", e) < 0)
+        return -1;
+    if (!query_is_null(&q, 0))
+        c->deadline_us = query_get_int(&q, 0) + p->deadline_s * US_PER_S;
+    return 0;
+}
+
+static bool same_question(const struct check_attempt *a, const struct check_attempt *b)
+{
+    return a->has_executable && b->has_executable && digest_equal(&a->executable, &b->executable) && a->baseline &&
+           b->baseline && strcmp(a->baseline, b->baseline) == 0;
+}
+
+/* The last `confirm` answers to the same question were all OK. */
+static bool confirmed(const struct check_row *r, const struct check_attempt *ok)
+{
+    int64_t agree = 0;
+
+    if (r->confirm < 2)
+        return false;
+    for (const struct check_attempt *a = r->first; a; a = a->next) {
+        if (a->complete && same_question(a, ok))
+            agree = a->verdict == VERDICT_OK ? agree + 1 : 0;
+    }
+    return agree >= r->confirm;
+}
+
+/* Measuring the same executable until it is green is no answer: an earlier REGRESSION against the same baseline stands. */
+static const struct check_attempt *standing_regression(const struct check_row *r, const struct check_attempt *ok)
+{
+    const struct check_attempt *found = NULL;
+
+    for (const struct check_attempt *a = r->first; a && a != ok; a = a->next) {
+        if (a->complete && a->verdict == VERDICT_REGRESSION && same_question(a, ok))
+            found = a;
+    }
+    return found && !confirmed(r, ok) ? found : NULL;
+}
+
+static int answer_without_run(struct check *c, struct check_row *r, struct err *e)
+{
+    char when[CLOCK_RFC3339_SIZE] = "";
+
+    if (r->last) { /* only refused uploads */
+        r->verdict = VERDICT_INVALID;
+        r->decided_by = r->last;
+        r->description = r->last->description;
+        return 0;
+    }
+    if (c->deadline_us)
+        clock_rfc3339(c->deadline_us, false, when);
+    r->verdict = c->deadline_us && c->now_us >= c->deadline_us ? VERDICT_ERROR : VERDICT_PENDING;
+    if (r->verdict == VERDICT_ERROR)
+        r->description = arena_printf(&c->arena, "ERROR no run of this commit came before the deadline %s", when);
+    else if (c->deadline_us)
+        r->description = arena_printf(&c->arena, "PENDING no run of this commit yet, deadline %s", when);
+    else
+        r->description = "PENDING no run of this commit yet";
+    return r->description ? 0 : arena_full(e);
+}
+
+static int answer_row(struct check *c, struct check_row *r, struct err *e)
+{
+    const struct check_attempt *latest = NULL;
+    const struct check_attempt *stands;
+
+    for (const struct check_attempt *a = r->first; a; a = a->next) {
+        if (a->complete)
+            latest = a;
+    }
+    if (!latest)
+        return answer_without_run(c, r, e);
+    r->decided_by = latest;
+    r->verdict = latest->verdict;
+    r->description = latest->description;
+    stands = latest->verdict == VERDICT_OK ? standing_regression(r, latest) : NULL;
+    if (!stands)
+        return 0;
+    r->decided_by = stands;
+    r->verdict = VERDICT_REGRESSION;
+    r->description = arena_printf(&c->arena, "REGRESSION of the same executable in run %s; its later OK does not count",
+                                  stands->run);
+    return r->description ? 0 : arena_full(e);
+}
+
+static void write_row(const struct check_row *r, const char *project, struct json_doc *d, cJSON *list)
+{
+    cJSON *o = json_add_object(d, list, NULL);
+    const struct check_attempt *by = r->decided_by;
+    cJSON *attempts;
+
+    json_add_string(d, o, "gate", r->gate);
+    json_add_string(d, o, "class", r->machine_class);
+    json_add_string(d, o, "verdict", verdict_word(r->verdict));
+    json_add_string(d, o, "run", by ? by->run : NULL);
+    json_add_string(d, o, "description", r->description);
+    attempts = json_add_array(d, o, "attempts");
+    for (const struct check_attempt *a = r->first; a; a = a->next) {
+        cJSON *item = json_add_object(d, attempts, NULL);
+
+        json_add_string(d, item, "run", a->run);
+        json_add_string(d, item, "verdict", verdict_word(a->verdict));
+    }
+    if (by && by->complete)
+        doc_run_url(d, o, "url", by->run, by->baseline);
+    else
+        doc_format(d, o, "url", "/p/%s/%s", project, r->gate);
+}
+
+static const struct check_row *worst_row(const struct check *c)
+{
+    const struct check_row *worst = NULL;
+
+    for (size_t i = 0; i < c->n; i++) {
+        if (!worst || (verdict_worse(worst->verdict, c->rows[i].verdict) != worst->verdict))
+            worst = &c->rows[i];
+    }
+    return worst;
+}
+
+static int write_summary(const struct check *c, struct json_doc *d, cJSON *parent, struct err *e)
+{
+    const struct check_row *worst = worst_row(c);
+    enum verdict v = worst ? worst->verdict : VERDICT_PENDING;
+    AUTO_BUF struct buf full = { .data = NULL };
+    AUTO_BUF struct buf cut = { .data = NULL };
+    const char *rest;
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+        n += c->rows[i].verdict == v;
+    buf_init(&full, LIMIT_KIB(8));
+    buf_init(&cut, LIMIT_KIB(1));
+    buf_printf(&full, "%s", verdict_word(v));
+    if (!worst) {
+        buf_puts(&full, " nothing is known of this commit");
+    } else if (v == VERDICT_OK) {
+        buf_printf(&full, " %zu gate%s", n, n == 1 ? "" : "s");
+    } else {
+        rest = strchr(worst->description, ' ');
+        buf_printf(&full, " %zu of %zu gate%s: %s%s", n, c->n, c->n == 1 ? "" : "s", worst->gate, rest ? rest : "");
+    }
+    if (buf_check(&full, e) < 0)
+        return -1;
+    doc_cut(&cut, full.data, DESCRIPTION_MAX);
+    if (buf_check(&cut, e) < 0)
+        return -1;
+    json_add_string(d, parent, "verdict", verdict_word(v));
+    json_add_string(d, parent, "description", cut.data);
+    return 0;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct check_row *x = (const struct check_row *) a;
+    const struct check_row *y = (const struct check_row *) b;
+    int order = strcmp(x->gate, y->gate);
+
+    return order ? order : strcmp(x->machine_class, y->machine_class);
+}
+
+static int fill(struct check *c, struct db *db, const struct store_project *p, const char *commit, struct err *e)
+{
+    if (read_expected(c, db, p->id, e) < 0 || read_runs(c, db, p->id, commit, e) < 0 ||
+        read_refused(c, db, p->id, commit, e) < 0 || read_deadline(c, db, p, commit, e) < 0)
+        return -1;
+    for (size_t i = 0; i < c->n; i++) {
+        if (answer_row(c, &c->rows[i], e) < 0)
+            return -1;
+    }
+    qsort(c->rows, c->n, sizeof c->rows[0], compare_rows);
+    return 0;
+}
+
+int check_commit(struct db *db, const struct store_project *p, const char *project, const char *commit, int64_t now_us,
+                 struct json_doc *d, cJSON *parent, struct err *e)
+{
+    struct check c = { .now_us = now_us };
+    cJSON *list;
+    int rc = -1;
+
+    arena_init(&c.arena, ARENA_MAX);
+    c.rows = arena_calloc(&c.arena, ROWS_MAX, sizeof *c.rows);
+    if (!c.rows)
+        (void) arena_full(e);
+    else if (fill(&c, db, p, commit, e) == 0 && write_summary(&c, d, parent, e) == 0)
+        rc = 0;
+    if (rc == 0) {
+        list = json_add_array(d, parent, "gates");
+        for (size_t i = 0; i < c.n; i++)
+            write_row(&c.rows[i], project, d, list);
+    }
+    arena_fini(&c.arena);
+    return rc;
+}

@@ -1,0 +1,347 @@
+/* A run beside a baseline or another run: the stored comparison that gave its verdict, or one made now for information. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/audit.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "server/store/doc.h"
+#include "server/store/documents.h"
+#include "server/store/side.h"
+
+#define SHORT_COMMIT 8
+
+struct compare {
+    struct json_doc d;
+    struct store *store;
+    struct store_run run;
+    struct store_run base;           /* the run behind the other side */
+    struct store_baseline baseline;  /* when the other side is one */
+    bool is_baseline;
+    bool stored;
+    cJSON *audit;
+    cJSON *acceptance;
+    cJSON *verdict; /* the stored verdict document; NULL when informational */
+};
+
+static void compare_fini(struct compare *c)
+{
+    json_doc_fini(&c->d);
+    store_run_fini(&c->run);
+    store_run_fini(&c->base);
+    store_baseline_fini(&c->baseline);
+    json_free(c->audit);
+    json_free(c->acceptance);
+    json_free(c->verdict);
+}
+
+static int absent(struct err *e, const char *text)
+{
+    return err_set(e, ERR_NOTFOUND, "compare.absent", "%s", text);
+}
+
+static int load_other(struct compare *c, struct db *db, const char *other, struct err *e)
+{
+    c->is_baseline = strncmp(other, "b-", 2) == 0;
+    if (c->is_baseline) {
+        if (store_baseline_read(db, other, &c->baseline, e) < 0)
+            return -1;
+        if (!c->baseline.run)
+            return absent(e, "imported history is not compared");
+        other = c->baseline.run;
+    }
+    if (store_run_read(db, other, &c->base, e) < 0)
+        return -1;
+    if (strcmp(c->base.project, c->run.project) != 0 || strcmp(c->base.gate, c->run.gate) != 0)
+        return absent(e, "the two are not of the same gate");
+    return 0;
+}
+
+static int load(struct compare *c, const char *run, const char *other, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = { .db = NULL };
+
+    if (store_read_open(c->store, &r, e) < 0 || store_run_read(r.db, run, &c->run, e) < 0 ||
+        load_other(c, r.db, other, e) < 0)
+        return -1;
+    c->stored = c->is_baseline && c->run.baseline && strcmp(c->run.baseline, other) == 0;
+    if (doc_stored(r.db, run, STORE_ACCEPTANCE, &c->acceptance, e) < 0)
+        return -1;
+    if (!c->stored)
+        return 0;
+    if (doc_stored(r.db, run, STORE_AUDIT, &c->audit, e) < 0 || doc_stored(r.db, run, STORE_VERDICT, &c->verdict, e) < 0)
+        return -1;
+    return c->audit && c->verdict ? 0 : err_set(e, ERR_INTERNAL, "compare.stored", "run %s lacks its comparison", run);
+}
+
+/* Now, from the stored evidence of both. */
+
+static int read_side(struct compare *c, const struct store_run *run, struct side *out, struct err *e)
+{
+    AUTO_ARCHIVE_INDEX struct archive_index *index = NULL;
+    AUTO_FD int fd = -1;
+    uint64_t size = 0;
+
+    if (blobs_open(store_blobs(c->store), &run->archive, &fd, &size, NULL, e) < 0 ||
+        blobs_index(store_blobs(c->store), &run->archive, fd, &index, e) < 0 || side_read(fd, index, "", out, e) < 0)
+        return err_wrap(e, "run %s", run->run);
+    return out->has_manifest && out->has_definition
+               ? 0
+               : err_set(e, ERR_INTERNAL, "compare.evidence", "evidence without manifest or definition");
+}
+
+static int compute(struct compare *c, struct err *e)
+{
+    AUTO_SIDE struct side base = { .has_manifest = false };
+    AUTO_SIDE struct side current = { .has_manifest = false };
+    struct audit a = { .document = NULL };
+    struct audit_input in = { .policy = &base.definition };
+    char base_hex[DIGEST_HEX_SIZE];
+    char current_hex[DIGEST_HEX_SIZE];
+
+    if (read_side(c, &c->base, &base, e) < 0 || read_side(c, &c->run, &current, e) < 0)
+        return -1;
+    digest_hex(&c->base.archive, base_hex);
+    digest_hex(&c->run.archive, current_hex);
+    in.baseline = side_for_audit(&base, c->is_baseline ? c->baseline.id : c->base.run, base_hex, "baseline");
+    in.current = side_for_audit(&current, c->run.run, current_hex, ".");
+    if (audit_run(&in, &a, e) < 0)
+        return -1;
+    c->audit = STEAL(a.document);
+    audit_fini(&a);
+    return 0;
+}
+
+/* Writing. */
+
+static int runner_of(struct db *db, const char *run, char out[65], struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_RUN_GET);
+
+    query_text(&q, run);
+    if (query_one(&q, "such run", e) < 0)
+        return -1;
+    (void) snprintf(out, 65, "%s", query_get_text(&q, RUN_RUNNER)); /* names have at most 64 characters */
+    return 0;
+}
+
+static int add_baseline(struct compare *c, struct db *db, struct err *e)
+{
+    cJSON *o = json_add_object(&c->d, NULL, "baseline");
+    char runner[65];
+
+    if (runner_of(db, c->base.run, runner, e) < 0)
+        return -1;
+    json_add_string(&c->d, o, "id", c->is_baseline ? c->baseline.id : c->base.run);
+    json_add_string(&c->d, o, "run", c->base.run);
+    json_add_string(&c->d, o, "commit", c->base.commit);
+    json_add_string(&c->d, o, "class", c->base.machine_class);
+    json_add_string(&c->d, o, "runner", runner);
+    doc_time(&c->d, o, "at", c->base.received_us);
+    if (c->is_baseline) {
+        cJSON *reviewed = json_add_object(&c->d, o, "reviewed");
+
+        json_add_string(&c->d, reviewed, "by", c->baseline.reviewer);
+        doc_time(&c->d, reviewed, "at", c->baseline.at_us);
+        json_add_string(&c->d, reviewed, "reason", c->baseline.reason);
+        doc_format(&c->d, o, "url", "/b/%s", c->baseline.id);
+    } else {
+        json_add_null(&c->d, o, "reviewed");
+        doc_format(&c->d, o, "url", "/r/%s", c->base.run);
+    }
+    return 0;
+}
+
+static int add_evidence(struct compare *c, struct db *db, cJSON *parent, bool damaged, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_MEMBER_LIST);
+    cJSON *o = json_add_object(&c->d, parent, "evidence");
+    int64_t files = -1; /* the manifest lists every member but itself */
+    bool row = false;
+    int rc;
+
+    query_int(&q, c->run.id);
+    while ((rc = query_step(&q, &row, e)) == 0 && row)
+        files++;
+    json_add_int(&c->d, o, "files", files < 0 ? 0 : files);
+    json_add_int(&c->d, o, "size", (int64_t) c->run.archive_size);
+    json_add_bool(&c->d, o, "damaged", damaged);
+    return rc;
+}
+
+static int add_current(struct compare *c, struct db *db, bool damaged, struct err *e)
+{
+    AUTO_ATTEMPT_LIST struct attempt_list attempts = { .items = NULL };
+    cJSON *o = json_add_object(&c->d, NULL, "current");
+    char runner[65];
+
+    if (runner_of(db, c->run.run, runner, e) < 0)
+        return -1;
+    json_add_string(&c->d, o, "run", c->run.run);
+    json_add_string(&c->d, o, "commit", c->run.commit);
+    json_add_string(&c->d, o, "class", c->run.machine_class);
+    json_add_string(&c->d, o, "runner", runner);
+    doc_time(&c->d, o, "at", c->run.received_us);
+    json_add_bool(&c->d, o, "dirty", c->run.dirty);
+    json_add_string(&c->d, o, "mode", c->run.mode);
+    if (c->run.verdict && attempt_list_read(db, c->run.project_id, c->run.gate, c->run.machine_class, c->run.commit,
+                                            &attempts, e) < 0)
+        return -1;
+    attempt_list_write(&attempts, c->run.verdict ? c->run.run : NULL, &c->d, o);
+    if (add_evidence(c, db, o, damaged, e) < 0)
+        return -1;
+    doc_format(&c->d, o, "url", "/r/%s", c->run.run);
+    return 0;
+}
+
+/* What to do next. */
+
+static void add_next(struct json_doc *d, cJSON *list, const char *text, const char *command)
+{
+    cJSON *o = json_add_object(d, list, NULL);
+
+    json_add_string(d, o, "text", text);
+    json_add_string(d, o, "command", command);
+}
+
+/* The registry's advice for a code: prose, then one command in backticks. */
+static void add_advice(struct json_doc *d, cJSON *list, const char *code)
+{
+    const struct reason_info *info = reason_find(code);
+    const char *from = info ? strchr(info->resolve, '`') : NULL;
+    const char *to = from ? strchr(from + 1, '`') : NULL;
+    AUTO_FREE char *text = NULL;
+    AUTO_FREE char *command = NULL;
+    size_t len;
+
+    if (!to)
+        return;
+    len = (size_t) (from - info->resolve);
+    while (len > 0 && info->resolve[len - 1] == ' ')
+        len--;
+    text = strndup(info->resolve, len);
+    command = strndup(from + 1, (size_t) (to - from - 1));
+    if (!text || !command)
+        d->failed = true;
+    else
+        add_next(d, list, text, command);
+}
+
+static void add_refusal_steps(struct compare *c, cJSON *list)
+{
+    const cJSON *reason = NULL;
+    const char *last = "";
+
+    cJSON_ArrayForEach(reason, json_get(c->audit, "reasons"))
+    {
+        const cJSON *code = json_get(reason, "code");
+
+        if (!cJSON_IsString(code) || strcmp(code->valuestring, last) == 0)
+            continue; /* in registry order: equal codes stand together */
+        last = code->valuestring;
+        add_advice(&c->d, list, last);
+    }
+}
+
+static void add_steps(struct compare *c)
+{
+    cJSON *list = json_add_array(&c->d, NULL, "next");
+    char again[160];
+    char approve[256];
+    enum verdict v;
+
+    if (!c->stored || !verdict_parse(c->run.verdict, &v))
+        return;
+    (void) snprintf(again, sizeof again, "cleanrun run %s --at %.*s", c->run.gate, SHORT_COMMIT, c->run.commit);
+    (void) snprintf(approve, sizeof approve,
+                    "cleanrun-server baseline approve %s --project %s --gate %s --reviewer NAME --reason TEXT", c->run.run,
+                    c->run.project, c->run.gate); /* a cut hint is still a hint */
+    if (v == VERDICT_OK) {
+        add_next(&c->d, list, "Nothing to do: the run is inside all limits.", NULL);
+    } else if (v == VERDICT_REGRESSION) {
+        add_next(&c->d, list, "Measure this commit again on your machine:", again);
+        add_next(&c->d, list, "If the change is meant, a reviewer promotes this run:", approve);
+    } else if (v == VERDICT_NON_COMPARABLE) {
+        add_refusal_steps(c, list);
+    } else if (v == VERDICT_FAIL) {
+        add_next(&c->d, list, "Correct what the failed checks name, then measure again:", again);
+    }
+}
+
+static void add_policy(struct compare *c)
+{
+    const cJSON *policy = json_get(c->verdict, "policy");
+
+    if (cJSON_IsObject(policy))
+        json_add_copy(&c->d, NULL, "policy", policy);
+    else
+        json_add_null(&c->d, NULL, "policy");
+}
+
+static void add_links(struct compare *c, const char *other)
+{
+    cJSON *links = json_add_object(&c->d, NULL, "links");
+
+    doc_format(&c->d, links, "json", "/r/%s/vs/%s.json", c->run.run, other);
+    doc_format(&c->d, links, "text", "/r/%s/vs/%s.txt", c->run.run, other);
+    doc_format(&c->d, links, "markdown", "/r/%s/vs/%s.md", c->run.run, other);
+    doc_format(&c->d, links, "run", "/r/%s", c->run.run);
+    if (c->is_baseline)
+        doc_format(&c->d, links, "baseline", "/b/%s", other);
+    else
+        doc_format(&c->d, links, "baseline", "/r/%s", other);
+}
+
+static int write_compare(struct compare *c, const char *other, bool damaged, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = { .db = NULL };
+
+    if (store_read_open(c->store, &r, e) < 0)
+        return -1;
+    json_add_string(&c->d, NULL, "schema", "cleanrun-compare/1");
+    json_add_bool(&c->d, NULL, "informational", !c->stored);
+    json_add_string(&c->d, NULL, "project", c->run.project);
+    json_add_string(&c->d, NULL, "gate", c->run.gate);
+    json_add_string(&c->d, NULL, "verdict", c->stored ? c->run.verdict : NULL);
+    json_add_copy(&c->d, NULL, "audit", c->audit);
+    if (c->acceptance)
+        json_add_copy(&c->d, NULL, "acceptance", c->acceptance);
+    else
+        json_add_null(&c->d, NULL, "acceptance");
+    if (add_baseline(c, r.db, e) < 0 || add_current(c, r.db, damaged, e) < 0)
+        return -1;
+    add_policy(c);
+    add_steps(c);
+    add_links(c, other);
+    return 0;
+}
+
+int doc_compare(struct store *s, const char *run, const char *other, cJSON **out, struct err *e)
+{
+    __attribute__((cleanup(compare_fini))) struct compare c = { .store = s };
+    struct err why = ERR_INIT;
+    AUTO_FD int fd = -1;
+    uint64_t size = 0;
+    bool damaged = false;
+    cJSON *made;
+
+    json_doc_init_object(&c.d);
+    if (load(&c, run, other, e) < 0)
+        return -1;
+    if (!c.stored && compute(&c, e) < 0)
+        return -1;
+    if (blobs_open(store_blobs(s), &c.run.archive, &fd, &size, NULL, &why) < 0) {
+        if (why.kind != ERR_TRUST && why.kind != ERR_NOTFOUND)
+            return err_set(e, why.kind, why.code, "%s", why.text);
+        damaged = true;
+    }
+    if (write_compare(&c, other, damaged, e) < 0)
+        return -1;
+    made = json_doc_take(&c.d, e);
+    if (!made)
+        return -1;
+    *out = made;
+    return 0;
+}

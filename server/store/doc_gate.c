@@ -1,0 +1,412 @@
+/* Documents of one gate: its runs and history, its baselines, one baseline. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "server/store/doc.h"
+#include "server/store/documents.h"
+
+#define SERIES_MAX 64
+
+static int take(struct json_doc *d, cJSON **out, struct err *e)
+{
+    cJSON *made = json_doc_take(d, e);
+
+    if (!made)
+        return -1;
+    *out = made;
+    return 0;
+}
+
+/* Baselines. */
+
+static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q, bool with_successor)
+{
+    cJSON *o = json_add_object(d, list, NULL);
+    const char *id = query_get_text(q, BASE_ID);
+
+    json_add_string(d, o, "class", query_get_text(q, BASE_CLASS));
+    json_add_string(d, o, "id", id);
+    json_add_bool(d, o, "current", query_get_int(q, BASE_CURRENT) != 0);
+    json_add_string(d, o, "reviewer", query_get_text(q, BASE_REVIEWER));
+    json_add_string(d, o, "reason", query_get_text(q, BASE_REASON));
+    doc_time(d, o, "at", query_get_int(q, BASE_AT));
+    json_add_string(d, o, "run", query_get_text(q, BASE_RUN));
+    json_add_string(d, o, "commit", query_get_text(q, BASE_COMMIT));
+    json_add_bool(d, o, "legacy", query_get_int(q, BASE_LEGACY) != 0);
+    if (with_successor)
+        json_add_string(d, o, "superseded_by", query_get_text(q, BASE_SUPERSEDED_BY));
+    doc_format(d, o, "url", "/b/%s", id);
+}
+
+/* *out_definition: bytes of the newest current baseline's definition (heap), or NULL. */
+static int add_baselines(struct json_doc *d, struct db *db, int64_t project_id, const char *gate, bool with_successor,
+                         char **out_definition, size_t *out_len, size_t *out_n, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINES_OF_GATE);
+    cJSON *list = json_add_array(d, NULL, "baselines");
+    bool row = false;
+    int rc;
+
+    query_int(&q, project_id);
+    query_text(&q, gate);
+    query_int(&q, DOC_ROWS);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        add_baseline(d, list, &q, with_successor);
+        (*out_n)++;
+        if (out_definition && !*out_definition && query_get_int(&q, BASE_CURRENT)) {
+            const void *bytes = query_get_bytes(&q, BASE_DEFINITION, out_len);
+
+            *out_definition = bytes ? strndup((const char *) bytes, *out_len) : NULL;
+            if (!*out_definition)
+                return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+        }
+    }
+    return rc;
+}
+
+int doc_baselines(struct store *s, const char *project, const char *gate, cJSON **out, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_JSON_DOC struct json_doc d;
+    struct store_project p;
+    char page[256];
+    size_t n = 0;
+
+    json_doc_init_object(&d);
+    if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
+        return -1;
+    json_add_string(&d, NULL, "schema", "cleanrun-baselines/1");
+    json_add_string(&d, NULL, "project", project);
+    json_add_string(&d, NULL, "gate", gate);
+    if (add_baselines(&d, r.db, p.id, gate, true, NULL, NULL, &n, e) < 0)
+        return -1;
+    (void) snprintf(page, sizeof page, "/p/%s/%s/baselines", project, gate); /* names are short */
+    doc_links(&d, page);
+    return take(&d, out, e);
+}
+
+/* Runs. */
+
+static int add_run(struct json_doc *d, cJSON *list, struct db *db, const struct query *q, struct err *e)
+{
+    AUTO_ATTEMPT_LIST struct attempt_list attempts = { .items = NULL };
+    cJSON *o = json_add_object(d, list, NULL);
+    const char *run = query_get_text(q, RUN_RUN);
+    const char *verdict = query_get_text(q, RUN_VERDICT);
+
+    json_add_string(d, o, "run", run);
+    json_add_string(d, o, "verdict", verdict);
+    json_add_string(d, o, "mode", query_get_text(q, RUN_MODE));
+    json_add_string(d, o, "class", query_get_text(q, RUN_CLASS));
+    json_add_string(d, o, "commit", query_get_text(q, RUN_COMMIT));
+    json_add_bool(d, o, "dirty", query_get_int(q, RUN_DIRTY) != 0);
+    doc_time(d, o, "at", query_get_int(q, RUN_RECEIVED));
+    json_add_string(d, o, "description", query_get_text(q, RUN_DESCRIPTION));
+    if (verdict && attempt_list_read(db, query_get_int(q, RUN_PROJECT), query_get_text(q, RUN_GATE),
+                                     query_get_text(q, RUN_CLASS), query_get_text(q, RUN_COMMIT), &attempts, e) < 0)
+        return -1;
+    attempt_list_write(&attempts, verdict ? run : NULL, d, o);
+    doc_run_url(d, o, "url", run, query_get_text(q, RUN_BASELINE));
+    return 0;
+}
+
+/* *out_newest: the newest run's name. */
+static int add_runs(struct json_doc *d, struct db *db, int64_t project_id, const char *gate, char out_newest[32],
+                    size_t *out_n, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_RUNS_OF_GATE);
+    cJSON *list = json_add_array(d, NULL, "runs");
+    bool row = false;
+    int rc;
+
+    query_int(&q, project_id);
+    query_text(&q, gate);
+    query_int(&q, DOC_ROWS);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        if ((*out_n)++ == 0)
+            (void) snprintf(out_newest, 32, "%s", query_get_text(&q, RUN_RUN)); /* ids have 25 characters */
+        if (add_run(d, list, db, &q, e) < 0)
+            return -1;
+    }
+    return rc;
+}
+
+/* History: one series for each metric of the definition, report path and class. */
+
+struct series {
+    char *path;
+    char *metric;
+    cJSON *points;
+};
+
+struct history {
+    struct json_doc *d;
+    cJSON *list;
+    const struct definition *def;
+    struct series series[SERIES_MAX];
+    size_t n;
+};
+
+static void history_fini(struct history *h)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        free(h->series[i].path);
+        free(h->series[i].metric);
+    }
+    h->n = 0;
+}
+
+static cJSON *new_series(struct history *h, const char *machine_class, const char *path, const char *metric)
+{
+    size_t index = 0;
+    const cJSON *entry = doc_metric_of(h->def, metric, &index);
+    struct series *s = &h->series[h->n];
+    cJSON *o;
+
+    if (!entry || h->n == SERIES_MAX)
+        return NULL; /* no longer a metric of the gate */
+    s->path = strdup(path);
+    s->metric = strdup(metric);
+    h->n++;
+    if (!s->path || !s->metric) {
+        h->d->failed = true;
+        return NULL;
+    }
+    o = json_add_object(h->d, h->list, NULL);
+    json_add_string(h->d, o, "metric", metric);
+    json_add_string(h->d, o, "label", doc_metric_label(h->def, index, metric));
+    json_add_copy(h->d, o, "unit", json_get(entry, "unit"));
+    json_add_copy(h->d, o, "worse", json_get(entry, "worse"));
+    json_add_string(h->d, o, "path", path);
+    json_add_string(h->d, o, "class", machine_class);
+    s->points = json_add_array(h->d, o, "points");
+    return s->points;
+}
+
+static cJSON *series_for(struct history *h, size_t from, const char *machine_class, const char *path, const char *metric)
+{
+    for (size_t i = from; i < h->n; i++) {
+        if (h->series[i].path && h->series[i].metric && strcmp(h->series[i].path, path) == 0 &&
+            strcmp(h->series[i].metric, metric) == 0)
+            return h->series[i].points;
+    }
+    return new_series(h, machine_class, path, metric);
+}
+
+static int add_history_of(struct history *h, struct db *db, int64_t project_id, const char *gate, const char *machine_class,
+                          struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_METRICS_OF_GATE);
+    size_t from = h->n;
+    bool row = false;
+    int rc;
+
+    query_int(&q, project_id);
+    query_text(&q, gate);
+    query_text(&q, machine_class);
+    query_int(&q, DOC_ROWS);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        cJSON *points = series_for(h, from, machine_class, query_get_text(&q, 1), query_get_text(&q, 2));
+        cJSON *o;
+
+        if (!points)
+            continue;
+        o = json_add_object(h->d, points, NULL);
+        json_add_string(h->d, o, "run", query_get_text(&q, 0));
+        json_add_double(h->d, o, "value", query_get_double(&q, 3));
+        json_add_string(h->d, o, "verdict", query_get_text(&q, 4));
+    }
+    return rc;
+}
+
+/* For each class that the listed runs have. */
+static int add_history(struct history *h, struct db *db, int64_t project_id, const char *gate, const cJSON *runs,
+                       struct err *e)
+{
+    const cJSON *run = NULL;
+
+    cJSON_ArrayForEach(run, runs)
+    {
+        const char *machine_class = json_get(run, "class")->valuestring;
+        const cJSON *seen = NULL;
+        bool done = false;
+
+        cJSON_ArrayForEach(seen, h->list) done = done || strcmp(json_get(seen, "class")->valuestring, machine_class) == 0;
+        if (!done && add_history_of(h, db, project_id, gate, machine_class, e) < 0)
+            return -1;
+        if (h->d->failed)
+            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+    }
+    return 0;
+}
+
+static int add_definition(struct json_doc *d, struct db *db, int64_t project_id, const char *gate, const char *bytes,
+                          size_t len, struct err *e)
+{
+    AUTO_DEFINITION struct definition def = { .gate = NULL };
+    __attribute__((cleanup(history_fini))) struct history h = { .d = d, .def = &def };
+
+    if (!bytes) {
+        json_add_null(d, NULL, "definition");
+        (void) json_add_array(d, NULL, "history"); /* failure stays in d */
+        return 0;
+    }
+    if (definition_parse(bytes, len, &def, e) < 0 || doc_definition(d, NULL, "definition", &def, e) < 0)
+        return -1;
+    h.list = json_add_array(d, NULL, "history");
+    if (d->failed)
+        return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+    return add_history(&h, db, project_id, gate, json_get(d->root, "runs"), e);
+}
+
+static int add_refused(struct json_doc *d, struct db *db, int64_t project_id, const char *gate, size_t *out_n, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_ATTEMPTS_OF_GATE);
+    cJSON *list = json_add_array(d, NULL, "invalid_attempts");
+
+    query_int(&q, project_id);
+    query_text(&q, gate);
+    query_int(&q, DOC_ATTEMPTS);
+    if (doc_attempts(d, list, &q, true, e) < 0)
+        return -1;
+    *out_n += list ? (size_t) cJSON_GetArraySize(list) : 0;
+    return 0;
+}
+
+int doc_gate(struct store *s, const char *project, const char *gate, cJSON **out, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_JSON_DOC struct json_doc d;
+    AUTO_FREE char *definition = NULL;
+    struct store_project p;
+    char newest[32] = "";
+    char page[256];
+    size_t len = 0;
+    size_t n = 0;
+
+    json_doc_init_object(&d);
+    if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
+        return -1;
+    json_add_string(&d, NULL, "schema", "cleanrun-gate/1");
+    json_add_string(&d, NULL, "project", project);
+    json_add_string(&d, NULL, "gate", gate);
+    if (add_baselines(&d, r.db, p.id, gate, false, &definition, &len, &n, e) < 0 ||
+        add_runs(&d, r.db, p.id, gate, newest, &n, e) < 0)
+        return -1;
+    if (!definition && newest[0] && store_document_read(r.db, newest, STORE_DEFINITION, &definition, &len, e) < 0)
+        return -1;
+    if (add_definition(&d, r.db, p.id, gate, definition, len, e) < 0 || add_refused(&d, r.db, p.id, gate, &n, e) < 0)
+        return -1;
+    if (n == 0)
+        return err_set(e, ERR_NOTFOUND, "gate.absent", "nothing is known of gate '%s'", gate);
+    (void) snprintf(page, sizeof page, "/p/%s/%s", project, gate); /* names are short */
+    doc_links(&d, page);
+    return take(&d, out, e);
+}
+
+/* One baseline. */
+
+static int add_uses(struct json_doc *d, struct db *db, const char *id, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_USES);
+    cJSON *list = json_add_array(d, NULL, "uses");
+    bool row = false;
+    int rc;
+
+    query_text(&q, id);
+    query_int(&q, DOC_ROWS);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        cJSON *o = json_add_object(d, list, NULL);
+
+        json_add_string(d, o, "run", query_get_text(&q, RUN_RUN));
+        json_add_string(d, o, "verdict", query_get_text(&q, RUN_VERDICT));
+        doc_time(d, o, "at", query_get_int(&q, RUN_RECEIVED));
+        json_add_string(d, o, "description", query_get_text(&q, RUN_DESCRIPTION));
+        doc_run_url(d, o, "url", query_get_text(&q, RUN_RUN), id);
+    }
+    return rc;
+}
+
+static int add_predecessor(struct json_doc *d, struct db *db, const char *id, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_PREDECESSOR);
+    bool row = false;
+
+    query_text(&q, id);
+    if (query_step(&q, &row, e) < 0)
+        return -1;
+    json_add_string(d, NULL, "supersedes", row ? query_get_text(&q, 0) : NULL);
+    return 0;
+}
+
+static int add_record(struct json_doc *d, const struct query *q, struct err *e)
+{
+    static const struct {
+        const char *key;
+        enum baseline_column column;
+    } digests[] = { { "evidence_sha256", BASE_ARCHIVE },
+                    { "manifest_sha256", BASE_MANIFEST },
+                    { "experiment_sha256", BASE_EXPERIMENT },
+                    { "policy_sha256", BASE_POLICY } };
+
+    json_add_string(d, NULL, "project", query_get_text(q, BASE_PROJECT_NAME));
+    json_add_string(d, NULL, "gate", query_get_text(q, BASE_GATE));
+    json_add_string(d, NULL, "class", query_get_text(q, BASE_CLASS));
+    json_add_string(d, NULL, "id", query_get_text(q, BASE_ID));
+    json_add_bool(d, NULL, "current", query_get_int(q, BASE_CURRENT) != 0);
+    json_add_bool(d, NULL, "legacy", query_get_int(q, BASE_LEGACY) != 0);
+    json_add_string(d, NULL, "run", query_get_text(q, BASE_RUN));
+    json_add_string(d, NULL, "commit", query_get_text(q, BASE_COMMIT));
+    json_add_string(d, NULL, "reviewer", query_get_text(q, BASE_REVIEWER));
+    json_add_string(d, NULL, "reason", query_get_text(q, BASE_REASON));
+    doc_time(d, NULL, "at", query_get_int(q, BASE_AT));
+    for (size_t i = 0; i < ARRAY_LEN(digests); i++) {
+        struct digest v;
+
+        if (!query_get_digest(q, (int) digests[i].column, &v))
+            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+        doc_hex(d, NULL, digests[i].key, &v);
+    }
+    json_add_string(d, NULL, "superseded_by", query_get_text(q, BASE_SUPERSEDED_BY));
+    return 0;
+}
+
+int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_JSON_DOC struct json_doc d;
+    AUTO_DEFINITION struct definition def = { .gate = NULL };
+    const char *run;
+    const char *bytes;
+    size_t len = 0;
+    char page[192];
+
+    json_doc_init_object(&d);
+    if (store_read_open(s, &r, e) < 0)
+        return -1;
+    q = query_begin(r.db, SQL_BASELINE_GET);
+    query_text(&q, id);
+    if (query_one(&q, "such baseline", e) < 0)
+        return -1;
+    json_add_string(&d, NULL, "schema", "cleanrun-baseline-record/1");
+    if (add_record(&d, &q, e) < 0 || add_predecessor(&d, r.db, id, e) < 0)
+        return -1;
+    bytes = query_get_bytes(&q, BASE_DEFINITION, &len);
+    if (!bytes || definition_parse(bytes, len, &def, e) < 0 || doc_definition(&d, NULL, "definition", &def, e) < 0)
+        return -1;
+    run = query_get_text(&q, BASE_RUN);
+    if (run)
+        doc_format(&d, NULL, "run_url", "/r/%s", run);
+    else
+        json_add_null(&d, NULL, "run_url");
+    doc_format(&d, NULL, "url", "/b/%s", query_get_text(&q, BASE_ID));
+    if (add_uses(&d, r.db, id, e) < 0)
+        return -1;
+    (void) snprintf(page, sizeof page, "/b/%.160s", id); /* ids are short */
+    doc_links(&d, page);
+    return take(&d, out, e);
+}

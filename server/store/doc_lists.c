@@ -1,0 +1,307 @@
+/* Documents that list things: home, project, check, keys. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "evidence/keyring.h"
+#include "server/store/doc.h"
+#include "server/store/documents.h"
+
+static int take(struct json_doc *d, cJSON **out, struct err *e)
+{
+    cJSON *made = json_doc_take(d, e);
+
+    if (!made)
+        return -1;
+    *out = made;
+    return 0;
+}
+
+/* The last verdicts of a gate, oldest first. */
+static int add_recent(struct json_doc *d, cJSON *parent, struct db *db, int64_t project_id, const char *gate,
+                      const char *machine_class, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_RUNS_RECENT);
+    cJSON *list = json_add_array(d, parent, "recent");
+    bool row = false;
+    int rc;
+
+    query_int(&q, project_id);
+    query_text(&q, gate);
+    query_text(&q, machine_class);
+    query_int(&q, DOC_RECENT);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        cJSON *word = cJSON_CreateString(query_get_text(&q, 0));
+
+        if (!word || !list || !cJSON_InsertItemInArray(list, 0, word)) {
+            json_free(word);
+            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+        }
+    }
+    return rc;
+}
+
+static int add_current_baseline(struct json_doc *d, cJSON *parent, struct db *db, int64_t project_id, const char *gate,
+                                const char *machine_class, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_CURRENT);
+    bool row = false;
+
+    query_int(&q, project_id);
+    query_text(&q, gate);
+    query_text(&q, machine_class);
+    if (query_step(&q, &row, e) < 0)
+        return -1;
+    json_add_string(d, parent, "baseline", row ? query_get_text(&q, BASE_ID) : NULL);
+    return 0;
+}
+
+/* What the newest rows are listed for. */
+struct gates {
+    struct json_doc *d;
+    struct db *db;
+    cJSON *list;
+    const struct store_viewer *viewer;
+    int64_t project_id; /* 0: all visible */
+    int64_t totals[VERDICT_MAX];
+    bool with_baseline;
+};
+
+static void bind_visible(struct query *q, const struct gates *g)
+{
+    query_int(q, g->viewer->all);
+    query_int(q, g->viewer->project_id);
+    if (g->project_id)
+        query_int(q, g->project_id);
+    else
+        query_null(q);
+}
+
+static int add_gate(struct gates *g, const struct query *q, struct err *e)
+{
+    const char *project = query_get_text(q, RUN_PROJECT_NAME);
+    const char *gate = query_get_text(q, RUN_GATE);
+    const char *machine_class = query_get_text(q, RUN_CLASS);
+    const char *word = query_get_text(q, RUN_VERDICT);
+    cJSON *o = json_add_object(g->d, g->list, NULL);
+    enum verdict v;
+
+    json_add_string(g->d, o, "project", project);
+    json_add_string(g->d, o, "gate", gate);
+    json_add_string(g->d, o, "class", machine_class);
+    json_add_string(g->d, o, "verdict", word);
+    json_add_string(g->d, o, "description", query_get_text(q, RUN_DESCRIPTION));
+    json_add_string(g->d, o, "run", query_get_text(q, RUN_RUN));
+    json_add_string(g->d, o, "commit", query_get_text(q, RUN_COMMIT));
+    doc_time(g->d, o, "at", query_get_int(q, RUN_RECEIVED));
+    doc_run_url(g->d, o, "url", query_get_text(q, RUN_RUN), query_get_text(q, RUN_BASELINE));
+    doc_format(g->d, o, "gate_url", "/p/%s/%s", project, gate);
+    if (verdict_parse(word, &v))
+        g->totals[v]++;
+    if (g->with_baseline &&
+        add_current_baseline(g->d, o, g->db, query_get_int(q, RUN_PROJECT), gate, machine_class, e) < 0)
+        return -1;
+    return add_recent(g->d, o, g->db, query_get_int(q, RUN_PROJECT), gate, machine_class, e);
+}
+
+static bool listed(const cJSON *list, const char *project, const char *gate, const char *machine_class)
+{
+    const cJSON *o = NULL;
+
+    cJSON_ArrayForEach(o, list)
+    {
+        if (strcmp(json_get(o, "project")->valuestring, project) == 0 && strcmp(json_get(o, "gate")->valuestring, gate) == 0 &&
+            strcmp(json_get(o, "class")->valuestring, machine_class) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A gate whose every upload was refused shows that, too. */
+static void add_refused(struct gates *g, const struct query *q)
+{
+    const char *project = query_get_text(q, ATTEMPT_PROJECT_NAME);
+    const char *gate = query_get_text(q, ATTEMPT_GATE);
+    const char *machine_class = query_get_text(q, ATTEMPT_CLASS);
+    cJSON *o;
+
+    if (g->d->failed || listed(g->list, project, gate, machine_class))
+        return;
+    o = json_add_object(g->d, g->list, NULL);
+    json_add_string(g->d, o, "project", project);
+    json_add_string(g->d, o, "gate", gate);
+    json_add_string(g->d, o, "class", machine_class);
+    json_add_string(g->d, o, "verdict", "INVALID");
+    doc_format(g->d, o, "description", "INVALID %s: %.100s", query_get_text(q, ATTEMPT_CODE),
+               query_get_text(q, ATTEMPT_DETAIL));
+    json_add_string(g->d, o, "run", query_get_text(q, ATTEMPT_RUN));
+    json_add_string(g->d, o, "commit", query_get_text(q, ATTEMPT_COMMIT));
+    doc_time(g->d, o, "at", query_get_int(q, ATTEMPT_AT));
+    doc_format(g->d, o, "url", "/p/%s/%s", project, gate);
+    doc_format(g->d, o, "gate_url", "/p/%s/%s", project, gate);
+    if (g->with_baseline)
+        json_add_null(g->d, o, "baseline");
+    (void) json_add_array(g->d, o, "recent"); /* failure stays in d */
+    g->totals[VERDICT_INVALID]++;
+}
+
+static int list_gates(struct gates *g, struct err *e)
+{
+    AUTO_QUERY struct query runs = query_begin(g->db, SQL_RUNS_NEWEST);
+    AUTO_QUERY struct query refused = query_begin(g->db, SQL_ATTEMPTS_NEWEST);
+    bool row = false;
+    int rc;
+
+    bind_visible(&runs, g);
+    bind_visible(&refused, g);
+    while ((rc = query_step(&runs, &row, e)) == 0 && row) {
+        if (add_gate(g, &runs, e) < 0)
+            return -1;
+    }
+    while (rc == 0 && (rc = query_step(&refused, &row, e)) == 0 && row)
+        add_refused(g, &refused);
+    return rc;
+}
+
+static int add_runners(struct json_doc *d, struct db *db, const struct store_viewer *viewer, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_RUNNER_LIST_VISIBLE);
+    cJSON *list = json_add_array(d, NULL, "runners");
+    bool row = false;
+    int rc;
+
+    query_int(&q, viewer->all);
+    query_int(&q, viewer->project_id);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        cJSON *o = json_add_object(d, list, NULL);
+
+        json_add_string(d, o, "name", query_get_text(&q, 0));
+        json_add_string(d, o, "class", query_get_text(&q, 1));
+        doc_time(d, o, "last_seen", query_get_int(&q, 2));
+    }
+    return rc;
+}
+
+int doc_home(struct store *s, const struct store_viewer *viewer, cJSON **out, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_JSON_DOC struct json_doc d;
+    struct gates g = { .d = &d, .viewer = viewer };
+    cJSON *totals;
+
+    json_doc_init_object(&d);
+    json_add_string(&d, NULL, "schema", "cleanrun-home/1");
+    totals = json_add_object(&d, NULL, "totals");
+    g.list = json_add_array(&d, NULL, "gates");
+    if (store_read_open(s, &r, e) < 0)
+        return -1;
+    g.db = r.db;
+    if (list_gates(&g, e) < 0 || add_runners(&d, r.db, viewer, e) < 0)
+        return -1;
+    for (unsigned v = 0; v < VERDICT_MAX; v++)
+        json_add_int(&d, totals, verdict_word((enum verdict) v), g.totals[v]);
+    doc_links(&d, "/index");
+    return take(&d, out, e);
+}
+
+static int add_commits(struct json_doc *d, struct db *db, const struct store_project *p, const char *project, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_COMMITS_OF_PROJECT);
+    cJSON *list = json_add_array(d, NULL, "commits");
+    bool row = false;
+    int rc;
+
+    query_int(&q, p->id);
+    query_int(&q, DOC_COMMITS);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        const char *commit = query_get_text(&q, 0);
+        cJSON *o = json_add_object(d, list, NULL);
+
+        json_add_string(d, o, "commit", commit);
+        doc_time(d, o, "at", query_get_int(&q, 1));
+        if (check_commit(db, p, project, commit, clock_realtime_us(), d, o, e) < 0)
+            return -1;
+        doc_format(d, o, "url", "/p/%s/commit/%s", project, commit);
+    }
+    return rc;
+}
+
+int doc_project(struct store *s, const char *project, cJSON **out, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_QUERY struct query unsigned_attempts = { .statement = NULL };
+    AUTO_JSON_DOC struct json_doc d;
+    struct store_viewer viewer = { .all = true }; /* the caller has checked who asks */
+    struct gates g = { .d = &d, .viewer = &viewer, .with_baseline = true };
+    struct store_project p;
+    char page[256];
+
+    json_doc_init_object(&d);
+    if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
+        return -1;
+    json_add_string(&d, NULL, "schema", "cleanrun-project/1");
+    json_add_string(&d, NULL, "project", project);
+    json_add_bool(&d, NULL, "private", p.is_private);
+    g.list = json_add_array(&d, NULL, "gates");
+    g.db = r.db;
+    g.project_id = p.id;
+    if (list_gates(&g, e) < 0 || add_commits(&d, r.db, &p, project, e) < 0)
+        return -1;
+    unsigned_attempts = query_begin(r.db, SQL_ATTEMPTS_UNSIGNED);
+    query_int(&unsigned_attempts, p.id);
+    query_int(&unsigned_attempts, DOC_ATTEMPTS);
+    if (doc_attempts(&d, json_add_array(&d, NULL, "unsigned_attempts"), &unsigned_attempts, false, e) < 0)
+        return -1;
+    (void) snprintf(page, sizeof page, "/p/%s", project); /* names have at most 129 characters */
+    doc_links(&d, page);
+    return take(&d, out, e);
+}
+
+int doc_check(struct store *s, const char *project, const char *commit, cJSON **out, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_JSON_DOC struct json_doc d;
+    struct store_project p;
+    size_t len = strlen(commit);
+    char page[512];
+
+    if ((len != 40 && len != 64) || !text_is_hex(commit, len))
+        return err_set(e, ERR_USAGE, "check.commit", "a commit is named by 40 or 64 lower-case hex digits");
+    json_doc_init_object(&d);
+    if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
+        return -1;
+    json_add_string(&d, NULL, "schema", "cleanrun-check/1");
+    json_add_string(&d, NULL, "project", project);
+    json_add_string(&d, NULL, "commit", commit);
+    if (check_commit(r.db, &p, project, commit, clock_realtime_us(), &d, NULL, e) < 0)
+        return -1;
+    (void) snprintf(page, sizeof page, "/p/%s/commit/%s", project, commit); /* both are short */
+    doc_links(&d, page);
+    return take(&d, out, e);
+}
+
+int doc_keys(struct store *s, cJSON **out, struct err *e)
+{
+    AUTO_JSON_DOC struct json_doc d;
+    AUTO_FREE char *pem = NULL;
+    const struct public_key *key = store_key(s) ? private_key_public(store_key(s)) : NULL;
+    cJSON *list;
+
+    json_doc_init_object(&d);
+    json_add_string(&d, NULL, "schema", "cleanrun-keys/1");
+    list = json_add_array(&d, NULL, "keys");
+    if (key) {
+        cJSON *o = json_add_object(&d, list, NULL);
+
+        if (public_key_write(key, &pem, e) < 0)
+            return -1;
+        json_add_string(&d, o, "keyid", public_key_id(key));
+        doc_hex(&d, o, "fingerprint_sha256", public_key_fingerprint(key));
+        json_add_string(&d, o, "pem", pem);
+        json_add_string(&d, o, "use", "verdicts");
+    }
+    return take(&d, out, e);
+}

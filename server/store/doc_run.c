@@ -1,0 +1,383 @@
+/* One run: what was measured, what the evidence is, what was answered. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "evidence/verify.h"
+#include "experiment/pointer.h"
+#include "experiment/samples.h"
+#include "experiment/window.h"
+#include "server/store/doc.h"
+#include "server/store/documents.h"
+#include "server/store/side.h"
+
+#define SAMPLES "samples/process.csv"
+#define POINTS_MAX 500 /* of the drawn series: minimum and maximum of each of half as many stretches */
+
+struct run_doc {
+    struct json_doc d;
+    struct store *store;
+    struct db *db;
+    const struct store_run *run;
+    int fd;               /* of the archive; -1 when damaged */
+    char damage[ERR_TEXT_MAX];
+};
+
+/* Evidence. */
+
+static void add_damaged_stages(struct run_doc *r, cJSON *evidence)
+{
+    cJSON *list = json_add_array(&r->d, evidence, "stages");
+    char hex[DIGEST_HEX_SIZE];
+
+    digest_hex(&r->run->archive, hex);
+    for (unsigned i = 0; i < VERIFY_STAGES; i++) {
+        cJSON *s = json_add_object(&r->d, list, NULL);
+
+        json_add_string(&r->d, s, "name", verify_stage_name((enum verify_stage) i));
+        json_add_string(&r->d, s, "result", i == VERIFY_DIGEST ? "failed" : "not_run");
+        json_add_string(&r->d, s, "code", i == VERIFY_DIGEST ? "IN-HASH" : NULL);
+        if (i == VERIFY_DIGEST)
+            doc_format(&r->d, s, "detail", "%s, the accepted package had %s", r->damage, hex);
+        else
+            json_add_null(&r->d, s, "detail");
+    }
+}
+
+static int add_evidence(struct run_doc *r, const char *runner, struct err *e)
+{
+    AUTO_JSON cJSON *verify = NULL;
+    cJSON *o = json_add_object(&r->d, NULL, "evidence");
+
+    if (doc_stored(r->db, r->run->run, STORE_VERIFY, &verify, e) < 0)
+        return -1;
+    doc_hex(&r->d, o, "archive_sha256", &r->run->archive);
+    json_add_int(&r->d, o, "size", (int64_t) r->run->archive_size);
+    json_add_string(&r->d, o, "keyid", r->run->keyid);
+    json_add_string(&r->d, o, "runner", runner);
+    doc_time(&r->d, o, "received_at", r->run->received_us);
+    if (r->fd < 0)
+        add_damaged_stages(r, o);
+    else
+        json_add_copy(&r->d, o, "stages", json_get(verify, "stages"));
+    json_add_bool(&r->d, o, "damaged", r->fd < 0);
+    return 0;
+}
+
+static int add_files(struct run_doc *r, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(r->db, SQL_MEMBER_LIST);
+    cJSON *list = json_add_array(&r->d, NULL, "files");
+    bool row = false;
+    int rc;
+
+    query_int(&q, r->run->id);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        cJSON *o = json_add_object(&r->d, list, NULL);
+        const char *path = query_get_text(&q, 0);
+        struct digest digest;
+
+        if (!query_get_digest(&q, 4, &digest))
+            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+        json_add_string(&r->d, o, "path", path);
+        json_add_int(&r->d, o, "size", query_get_int(&q, 3));
+        doc_hex(&r->d, o, "sha256", &digest);
+        json_add_string(&r->d, o, "role", query_get_text(&q, 1));
+        doc_format(&r->d, o, "url", "/r/%s/f/%s", r->run->run, path);
+    }
+    return rc;
+}
+
+/* Members. */
+
+/* Bytes of a member; *out NULL when the run has none of this name, or the object is damaged. */
+static int read_member(struct run_doc *r, const char *path, size_t max, char **out, size_t *out_len, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(r->db, SQL_MEMBER_GET);
+    struct archive_member m = { .name = "" };
+    bool row = false;
+
+    *out = NULL;
+    query_text(&q, r->run->run);
+    query_text(&q, path);
+    if (r->fd < 0)
+        return 0;
+    if (query_step(&q, &row, e) < 0)
+        return -1;
+    if (!row)
+        return 0;
+    (void) snprintf(m.name, sizeof m.name, "%s", path); /* a member's name fits */
+    m.offset = (uint64_t) query_get_int(&q, 0);
+    m.size = (uint64_t) query_get_int(&q, 1);
+    if (!query_get_digest(&q, 2, &m.digest))
+        return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+    return side_range(r->fd, &m, max, out, out_len, e);
+}
+
+static void add_point(struct json_doc *d, cJSON *list, const struct samples *s, size_t i)
+{
+    cJSON *p = json_add_array(d, list, NULL);
+
+    json_add_int(d, p, NULL, s->t_ms[i]);
+    json_add_int(d, p, NULL, s->rss_kib[i]);
+}
+
+/* Extremes of each stretch in their order, so that no spike vanishes from the drawing. */
+static void add_points(struct json_doc *d, cJSON *list, const struct samples *s)
+{
+    size_t stretches = POINTS_MAX / 2;
+
+    if (s->n <= POINTS_MAX) {
+        for (size_t i = 0; i < s->n; i++)
+            add_point(d, list, s, i);
+        return;
+    }
+    for (size_t k = 0; k < stretches; k++) {
+        size_t from = k * s->n / stretches;
+        size_t to = (k + 1) * s->n / stretches;
+        size_t low = from;
+        size_t high = from;
+
+        for (size_t i = from; i < to; i++) {
+            low = s->rss_kib[i] < s->rss_kib[low] ? i : low;
+            high = s->rss_kib[i] > s->rss_kib[high] ? i : high;
+        }
+        add_point(d, list, s, low < high ? low : high);
+        if (low != high)
+            add_point(d, list, s, low < high ? high : low);
+    }
+}
+
+static void add_series(struct json_doc *d, const struct samples *s)
+{
+    cJSON *o;
+
+    if (s->n == 0 || !s->t_ms) {
+        json_add_null(d, NULL, "series");
+        return;
+    }
+    o = json_add_object(d, NULL, "series");
+    add_points(d, json_add_array(d, o, "samples"), s);
+    json_add_int(d, o, "n_total", (int64_t) s->n);
+}
+
+/* Windows: what the report says of each, and where its bands lie on the raw samples. */
+
+static void add_band(struct json_doc *d, cJSON *list, double from, double to, double t, double median)
+{
+    cJSON *o = json_add_object(d, list, NULL);
+
+    json_add_double(d, o, "from_ms", from * 1000);
+    json_add_double(d, o, "to_ms", to * 1000);
+    json_add_double(d, o, "t_ms", t * 1000);
+    json_add_double(d, o, "median_mb", median);
+}
+
+static int add_bound(struct json_doc *d, cJSON *parent, const struct window_rule *rule, double start, double end,
+                     const struct samples *s, struct err *e)
+{
+    cJSON *bound = json_add_object(d, parent, "bound");
+    cJSON *bands;
+    struct window w = { .n = 0 };
+    enum window_state state = WINDOW_TOO_FEW;
+
+    json_add_double(d, bound, "start_ms", start * 1000);
+    json_add_double(d, bound, "end_ms", end * 1000);
+    bands = json_add_array(d, bound, "bands");
+    if (s->n == 0)
+        return 0;
+    if (window_evaluate(s, start, end, rule->boundary_factor, &rule->endpoint, false, &w, &state, e) < 0)
+        return -1;
+    if (state != WINDOW_OK || w.endpoint.state != ENDPOINT_OK)
+        return 0;
+    add_band(d, bands, w.first, w.first + w.endpoint.band, w.endpoint.start_t, w.endpoint.start_median);
+    add_band(d, bands, w.last - w.endpoint.band, w.last, w.endpoint.end_t, w.endpoint.end_median);
+    return 0;
+}
+
+static int add_window(struct json_doc *d, cJSON *list, const cJSON *said, const cJSON *rule_entry, const struct samples *s,
+                      struct err *e)
+{
+    const cJSON *start = json_get(said, "requested_start_secs");
+    const cJSON *end = json_get(said, "requested_end_secs");
+    const cJSON *field = NULL;
+    struct window_rule rule;
+    cJSON *o = json_add_object(d, list, NULL);
+
+    json_add_string(d, o, "name", said->string);
+    cJSON_ArrayForEach(field, said)
+    {
+        if (strcmp(field->string, "name") != 0 && strcmp(field->string, "bound") != 0)
+            json_add_copy(d, o, field->string, field);
+    }
+    if (!rule_entry || !cJSON_IsNumber(start) || !cJSON_IsNumber(end)) {
+        json_add_null(d, o, "bound");
+        return 0;
+    }
+    window_rule_from(rule_entry, &rule);
+    return add_bound(d, o, &rule, start->valuedouble, end->valuedouble, s, e);
+}
+
+static int add_windows(struct run_doc *r, const cJSON *report, const struct samples *s, struct err *e)
+{
+    AUTO_JSON cJSON *definition = NULL;
+    cJSON *list = json_add_array(&r->d, NULL, "windows");
+    const cJSON *into;
+    const cJSON *said = NULL;
+
+    if (doc_stored(r->db, r->run->run, STORE_DEFINITION, &definition, e) < 0)
+        return -1;
+    into = pointer_get(definition, "/experiment/sampling/into");
+    if (!cJSON_IsString(into) || !report)
+        return 0;
+    cJSON_ArrayForEach(said, json_get(pointer_get(report, into->valuestring), "windows"))
+    {
+        const cJSON *rule = json_get(pointer_get(definition, "/experiment/windows"), said->string);
+
+        if (cJSON_IsObject(said) && add_window(&r->d, list, said, rule, s, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int add_measured(struct run_doc *r, const cJSON *manifest, struct err *e)
+{
+    const struct json_limits limits = { .max_bytes = LIMIT_REPORT };
+    AUTO_SAMPLES struct samples s = { .n = 0 };
+    AUTO_JSON cJSON *report = NULL;
+    AUTO_FREE char *csv = NULL;
+    AUTO_FREE char *bytes = NULL;
+    const cJSON *name = json_get(manifest, "report");
+    struct err ignored = ERR_INIT;
+    char path[LIMIT_RELNAME + 1];
+    size_t csv_len = 0;
+    size_t len = 0;
+
+    if (read_member(r, SAMPLES, LIMIT_SAMPLES_FILE, &csv, &csv_len, e) < 0)
+        return -1;
+    if (csv)
+        IGNORE(samples_parse_csv(csv, csv_len, &s, &ignored)); /* nothing is drawn of what is no series */
+    if (cJSON_IsString(name)) {
+        (void) snprintf(path, sizeof path, "results/%s", name->valuestring); /* a cut name is not found */
+        if (read_member(r, path, LIMIT_REPORT, &bytes, &len, e) < 0)
+            return -1;
+        if (bytes)
+            IGNORE(json_parse(bytes, len, &limits, &report, &ignored)); /* a malformed report shows no windows */
+    }
+    add_series(&r->d, &s);
+    if (json_get(manifest, "phase_markers"))
+        json_add_copy(&r->d, NULL, "phases", json_get(manifest, "phase_markers"));
+    else
+        (void) json_add_array(&r->d, NULL, "phases"); /* failure stays in d */
+    return add_windows(r, report, &s, e);
+}
+
+static void add_links(struct run_doc *r)
+{
+    cJSON *links = json_add_object(&r->d, NULL, "links");
+    const struct store_run *run = r->run;
+
+    doc_format(&r->d, links, "json", "/r/%s.json", run->run);
+    doc_format(&r->d, links, "text", "/r/%s.txt", run->run);
+    doc_format(&r->d, links, "bundle", "/api/v1/projects/%s/runs/%s/bundle", run->project, run->run);
+    doc_format(&r->d, links, "attestation", "/api/v1/projects/%s/runs/%s/attestation", run->project, run->run);
+    doc_format(&r->d, links, "archive", "/r/%s/evidence.tar", run->run);
+    if (run->baseline)
+        doc_run_url(&r->d, links, "compare", run->run, run->baseline);
+    else
+        json_add_null(&r->d, links, "compare");
+}
+
+static int add_stored(struct run_doc *r, const char *key, enum store_document kind, struct err *e)
+{
+    AUTO_JSON cJSON *doc = NULL;
+
+    if (doc_stored(r->db, r->run->run, kind, &doc, e) < 0)
+        return -1;
+    if (doc)
+        (void) json_add(&r->d, NULL, key, STEAL(doc)); /* failure stays in d */
+    else
+        json_add_null(&r->d, NULL, key);
+    return 0;
+}
+
+static int runner_of(struct db *db, const char *run, char out[65], struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_RUN_GET);
+
+    query_text(&q, run);
+    if (query_one(&q, "such run", e) < 0)
+        return -1;
+    (void) snprintf(out, 65, "%s", query_get_text(&q, RUN_RUNNER)); /* names have at most 64 characters */
+    return 0;
+}
+
+static int write_run(struct run_doc *r, struct err *e)
+{
+    const struct store_run *run = r->run;
+    AUTO_JSON cJSON *manifest = NULL;
+    char runner[65];
+
+    json_add_string(&r->d, NULL, "schema", "cleanrun-run/1");
+    json_add_string(&r->d, NULL, "project", run->project);
+    json_add_string(&r->d, NULL, "gate", run->gate);
+    json_add_string(&r->d, NULL, "run", run->run);
+    json_add_string(&r->d, NULL, "mode", run->mode);
+    json_add_string(&r->d, NULL, "class", run->machine_class);
+    json_add_string(&r->d, NULL, "status", run->status);
+    json_add_string(&r->d, NULL, "commit", run->commit);
+    json_add_bool(&r->d, NULL, "dirty", run->dirty);
+    if (runner_of(r->db, run->run, runner, e) < 0 || doc_stored(r->db, run->run, STORE_MANIFEST, &manifest, e) < 0)
+        return -1;
+    json_add_copy(&r->d, NULL, "manifest", manifest);
+    if (add_evidence(r, runner, e) < 0 || add_stored(r, "acceptance", STORE_ACCEPTANCE, e) < 0 ||
+        add_stored(r, "verdict", STORE_VERDICT, e) < 0 || add_files(r, e) < 0 || add_measured(r, manifest, e) < 0)
+        return -1;
+    add_links(r);
+    return 0;
+}
+
+/* The object is looked at before the read transaction: hashing a large one takes a while. */
+static int open_object(struct run_doc *r, struct err *e)
+{
+    struct err why = ERR_INIT;
+    uint64_t size = 0;
+
+    if (blobs_open(store_blobs(r->store), &r->run->archive, &r->fd, &size, NULL, &why) == 0)
+        return 0;
+    r->fd = -1;
+    if (why.kind == ERR_TRUST)
+        (void) snprintf(r->damage, sizeof r->damage, "%s", why.text); /* of the same size */
+    else if (why.kind == ERR_NOTFOUND)
+        (void) snprintf(r->damage, sizeof r->damage, "stored object is missing");
+    else
+        return err_set(e, why.kind, why.code, "%s", why.text);
+    return 0;
+}
+
+int doc_run(struct store *s, const char *run, cJSON **out, struct err *e)
+{
+    AUTO_STORE_RUN struct store_run row = { .id = 0 };
+    AUTO_STORE_READ struct store_read read = { .db = NULL };
+    struct run_doc r = { .store = s, .run = &row, .fd = -1 };
+    cJSON *made = NULL;
+    int rc = -1;
+
+    if (store_run_get(s, run, &row, e) < 0 || open_object(&r, e) < 0)
+        return -1;
+    json_doc_init_object(&r.d);
+    if (store_read_open(s, &read, e) == 0) {
+        r.db = read.db;
+        if (write_run(&r, e) == 0)
+            made = json_doc_take(&r.d, e);
+    }
+    if (made) {
+        *out = made;
+        rc = 0;
+    }
+    json_doc_fini(&r.d);
+    cleanup_fd(&r.fd);
+    return rc;
+}
