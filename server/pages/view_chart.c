@@ -196,7 +196,7 @@ static void add_bands(struct view *v, cJSON *o, const cJSON *bound, const struct
     AUTO_BUF struct buf line;
 
     buf_init(&line, LIMIT_KIB(4));
-    for (const cJSON *b = cJSON_IsArray(list) ? list->child : NULL; b; b = b->next) {
+    for (const cJSON *b = view_first(list); b; b = view_next(b)) {
         double from;
         double to;
         double t;
@@ -220,7 +220,7 @@ static void add_windows(struct view *v, cJSON *chart, const cJSON *windows, cons
 {
     cJSON *list = json_add_array(&v->doc, chart, "windows");
 
-    for (const cJSON *w = cJSON_IsArray(windows) ? windows->child : NULL; w; w = w->next) {
+    for (const cJSON *w = view_first(windows); w; w = view_next(w)) {
         struct axis span;
         cJSON *o;
 
@@ -317,7 +317,7 @@ void view_timeline(struct view *v, cJSON *root)
 
     if (view_count(phases) < 2)
         return;
-    for (const cJSON *p = phases->child; p; p = p->next) {
+    for (const cJSON *p = view_first(phases); p; p = view_next(p)) {
         double t;
 
         if (view_double(p, "elapsed_ms", &t)) {
@@ -329,7 +329,7 @@ void view_timeline(struct view *v, cJSON *root)
         return;
     timeline = json_add_object(&v->doc, root, "timeline");
     list = json_add_array(&v->doc, timeline, "phases");
-    for (const cJSON *p = phases->child; p; p = p->next)
+    for (const cJSON *p = view_first(phases); p; p = view_next(p))
         add_phase(v, list, p, p->next, &x, number++);
     view_format(v, timeline, "sentence", "%zu phase marks in %.1f seconds.", number - 1, (x.high - x.low) / 1000);
     x = (struct axis){.low = x.low / 1000, .high = x.high / 1000};
@@ -369,7 +369,7 @@ static void draw_history(struct view *v, cJSON *chart, const cJSON *points, cons
     buf_init(&b, LIMIT_KIB(256));
     (void) json_add_array(&v->doc, chart, "lines"); /* found again by name */
     (void) json_add_array(&v->doc, chart, "points");
-    for (const cJSON *p = points->child; p; p = p->next) {
+    for (const cJSON *p = view_first(points); p; p = view_next(p)) {
         double value;
         double x = n > 1 ? 2 + 96 * (double) i / (double) (n - 1) : 50;
         const char *verdict = view_str(p, "verdict");
@@ -397,7 +397,7 @@ void view_history(struct view *v, cJSON *metric)
     char high[VIEW_TEXT];
     cJSON *chart;
 
-    for (cJSON *p = cJSON_IsArray(points) ? points->child : NULL; p; p = p->next) {
+    for (cJSON *p = view_first(points); p; p = view_next(p)) {
         double value;
 
         if (!view_double(p, "value", &value))

@@ -110,7 +110,7 @@ static void count_comparisons(struct view *v, cJSON *audit, const cJSON *compari
     unsigned gated = 0;
     unsigned all = 0;
 
-    for (const cJSON *c = cJSON_IsArray(comparisons) ? comparisons->child : NULL; c; c = c->next) {
+    for (const cJSON *c = view_first(comparisons); c; c = view_next(c)) {
         all++;
         gated += view_flag(c, "gated");
         bad += strcmp(view_str(c, "verdict"), "regression") == 0;
@@ -154,11 +154,11 @@ static void add_identity(struct view *v, cJSON *audit)
     cJSON *equal = view_get(identity, "equal");
     cJSON *inferred = view_get(identity, "inferred");
 
-    for (cJSON *f = cJSON_IsArray(equal) ? equal->child : NULL; f; f = f->next) {
+    for (cJSON *f = view_first(equal); f; f = view_next(f)) {
         if (cJSON_IsObject(f))
             view_value(v, f, "value_text", json_get(f, "value"));
     }
-    for (cJSON *r = view_count(inferred) ? inferred->child : NULL; r; r = r->next)
+    for (cJSON *r = view_first(inferred); r; r = view_next(r))
         view_format(v, r, "n_fields", "%zu", view_count(json_get(r, "fields")));
     json_add_bool(&v->doc, audit, "has_inferred", view_count(inferred) > 0);
     json_add_bool(&v->doc, audit, "has_not_recorded", view_count(json_get(identity, "not_recorded")) > 0);
@@ -182,7 +182,7 @@ static void add_coverage(struct view *v, cJSON *audit)
 /* The definition's own words on why a field counts, where the audit carries them. */
 static const char *why_of(const cJSON *different, const cJSON *reason)
 {
-    for (const cJSON *d = view_count(different) ? different->child : NULL; d; d = d->next) {
+    for (const cJSON *d = view_first(different); d; d = view_next(d)) {
         if (strcmp(view_str(d, "field"), view_str(reason, "field")) == 0 && view_str(d, "why")[0])
             return view_str(d, "why");
     }
@@ -215,7 +215,7 @@ void view_reasons(struct view *v, cJSON *parent, const cJSON *reasons, const cJS
     cJSON *fields = json_add_array(&v->doc, parent, "fields");
     cJSON *plain = json_add_array(&v->doc, parent, "plain_reasons");
 
-    for (const cJSON *r = cJSON_IsArray(reasons) ? reasons->child : NULL; r; r = r->next)
+    for (const cJSON *r = view_first(reasons); r; r = view_next(r))
         add_reason(v, fields, plain, different, r);
     if (!fields || !plain)
         return;
@@ -260,7 +260,7 @@ static void add_acceptance(struct view *v, cJSON *root)
 
     if (!cJSON_IsObject(acceptance))
         return;
-    for (const cJSON *c = cJSON_IsArray(checks) ? checks->child : NULL; c; c = c->next) {
+    for (const cJSON *c = view_first(checks); c; c = view_next(c)) {
         all++;
         bad += !view_flag(c, "passed");
     }
@@ -276,7 +276,7 @@ void view_compare(struct view *v, cJSON *root)
     cJSON *comparisons = view_get(audit, "comparisons");
     const cJSON *reasons = json_get(audit, "reasons");
 
-    for (cJSON *c = cJSON_IsArray(comparisons) ? comparisons->child : NULL; c; c = c->next)
+    for (cJSON *c = view_first(comparisons); c; c = view_next(c))
         add_comparison(v, c);
     view_sort(v, comparisons, compare_badness);
     if (cJSON_IsObject(audit)) {

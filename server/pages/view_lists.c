@@ -36,7 +36,7 @@ static void add_recent(struct view *v, cJSON *row)
     const cJSON *recent = json_get(row, "recent");
     cJSON *list = json_add_array(&v->doc, row, "recent_v");
 
-    for (const cJSON *w = cJSON_IsArray(recent) ? recent->child : NULL; w; w = w->next) {
+    for (const cJSON *w = view_count(recent) ? recent->child : NULL; w; w = w->next) {
         cJSON *o = json_add_object(&v->doc, list, NULL);
 
         view_word(v, o, "v", cJSON_IsString(w) && w->valuestring ? w->valuestring : "NO_VERDICT");
@@ -48,7 +48,7 @@ static void add_gates(struct view *v, cJSON *root)
 {
     cJSON *gates = view_get(root, "gates");
 
-    for (cJSON *g = cJSON_IsArray(gates) ? gates->child : NULL; g; g = g->next) {
+    for (cJSON *g = view_first(gates); g; g = view_next(g)) {
         add_recent(v, g);
         if (!view_str(g, "gate_url")[0] && view_str(g, "project")[0])
             view_format(v, g, "gate_url", "%s/p/%s/%s", v->prefix, view_str(g, "project"), view_str(g, "gate"));
@@ -61,7 +61,7 @@ static void add_runners(struct view *v, cJSON *root)
 {
     cJSON *runners = view_get(root, "runners");
 
-    for (cJSON *r = cJSON_IsArray(runners) ? runners->child : NULL; r; r = r->next) {
+    for (cJSON *r = view_first(runners); r; r = view_next(r)) {
         int64_t us = 0;
 
         json_add_bool(&v->doc, r, "seen_lately",
@@ -89,7 +89,7 @@ void view_definition(struct view *v, cJSON *definition)
     cJSON *metrics = view_get(definition, "metrics");
     double count;
 
-    for (cJSON *m = cJSON_IsArray(metrics) ? metrics->child : NULL; m; m = m->next) {
+    for (cJSON *m = view_first(metrics); m; m = view_next(m)) {
         char text[VIEW_TEXT];
         double value;
         bool lower = strcmp(view_str(m, "worse"), "lower") == 0;
@@ -126,13 +126,13 @@ void view_gate(struct view *v, cJSON *root)
     const cJSON *baselines = json_get(root, "baselines");
     bool current = false;
 
-    for (cJSON *r = cJSON_IsArray(runs) ? runs->child : NULL; r; r = r->next) {
+    for (cJSON *r = view_first(runs); r; r = view_next(r)) {
         add_attempt(v, r);
         json_add_bool(&v->doc, r, "diagnostic", strcmp(view_str(r, "mode"), "clean") != 0);
     }
-    for (cJSON *m = cJSON_IsArray(history) ? history->child : NULL; m; m = m->next)
+    for (cJSON *m = view_first(history); m; m = view_next(m))
         view_history(v, m);
-    for (const cJSON *b = cJSON_IsArray(baselines) ? baselines->child : NULL; b; b = b->next)
+    for (const cJSON *b = view_first(baselines); b; b = view_next(b))
         current = current || view_flag(b, "current");
     view_definition(v, view_get(root, "definition"));
     json_add_bool(&v->doc, root, "has_current", current);
@@ -147,7 +147,7 @@ void view_commit(struct view *v, cJSON *root)
 {
     cJSON *gates = view_get(root, "gates");
 
-    for (cJSON *g = cJSON_IsArray(gates) ? gates->child : NULL; g; g = g->next)
+    for (cJSON *g = view_first(gates); g; g = view_next(g))
         json_add_bool(&v->doc, g, "several", view_count(json_get(g, "attempts")) > 1);
     view_sort(v, gates, compare_verdicts);
     json_add_bool(&v->doc, root, "has_gates", view_count(gates) > 0);

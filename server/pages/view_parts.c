@@ -92,6 +92,23 @@ size_t view_count(const cJSON *array)
     return n;
 }
 
+static cJSON *object_from(cJSON *c)
+{
+    while (c && !cJSON_IsObject(c))
+        c = c->next;
+    return c;
+}
+
+cJSON *view_first(const cJSON *array)
+{
+    return cJSON_IsArray(array) ? object_from(array->child) : NULL;
+}
+
+cJSON *view_next(const cJSON *element)
+{
+    return object_from(element->next);
+}
+
 void view_format(struct view *v, cJSON *o, const char *key, const char *format, ...)
 {
     AUTO_BUF struct buf b;

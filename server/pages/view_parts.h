@@ -42,6 +42,9 @@ const char *view_str(const cJSON *object, const char *key); /* "" when absent or
 bool view_flag(const cJSON *object, const char *key);
 bool view_double(const cJSON *object, const char *key, double *out);
 size_t view_count(const cJSON *array);
+/* The objects among an array's elements, one after the other; NULL at the end, and for anything but an array. */
+cJSON *view_first(const cJSON *array);
+cJSON *view_next(const cJSON *element);
 void view_format(struct view *v, cJSON *o, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* {word, glyph, class} of a verdict, comparison, stage or acceptance word; any other word gets class "none". */

@@ -14,7 +14,7 @@ static const char *evidence_word(const cJSON *evidence)
 
     if (view_flag(evidence, "damaged"))
         return "DAMAGED";
-    for (const cJSON *s = cJSON_IsArray(stages) ? stages->child : NULL; s; s = s->next)
+    for (const cJSON *s = view_first(stages); s; s = view_next(s))
         ok = ok && strcmp(view_str(s, "result"), "ok") == 0;
     return ok ? "VALID" : "INVALID";
 }
@@ -23,7 +23,7 @@ static const char *failed_stage(const cJSON *evidence)
 {
     const cJSON *stages = json_get(evidence, "stages");
 
-    for (const cJSON *s = cJSON_IsArray(stages) ? stages->child : NULL; s; s = s->next) {
+    for (const cJSON *s = view_first(stages); s; s = view_next(s)) {
         if (strcmp(view_str(s, "result"), "failed") == 0)
             return view_str(s, "detail");
     }
@@ -140,7 +140,7 @@ static void add_acceptance(struct view *v, cJSON *root)
         return;
     groups = json_add_array(&v->doc, acceptance, "groups");
     failed = json_add_array(&v->doc, acceptance, "failed_checks");
-    for (const cJSON *c = checks->child; c; c = c->next) {
+    for (const cJSON *c = view_first(checks); c; c = view_next(c)) {
         char name[GROUP_NAME];
         struct group *g;
 
@@ -181,7 +181,7 @@ static void add_windows(struct view *v, cJSON *root)
     static const char *const counts[] = {"sample_count"};
     cJSON *windows = view_get(root, "windows");
 
-    for (cJSON *w = cJSON_IsArray(windows) ? windows->child : NULL; w; w = w->next) {
+    for (cJSON *w = view_first(windows); w; w = view_next(w)) {
         add_numbers(v, w, rates, ARRAY_LEN(rates), "MB/h");
         add_numbers(v, w, seconds, ARRAY_LEN(seconds), "s");
         add_numbers(v, w, sizes, ARRAY_LEN(sizes), "MB");

@@ -1,0 +1,407 @@
+/* Every page from every example document, and from documents that are hostile, incomplete or of the wrong shape. */
+#include "server/pages/pages.h"
+
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "tests/lib/support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NODES_MAX 20000
+#define MUTATIONS_PER_DOCUMENT 300
+
+static const char hostile[] = "\"'><script>x</script>\x1b[31m\xc2\x9b&{{page.version}}javascript:";
+static const char context_url[] = "http://127.0.0.1:8620";
+
+struct fixture {
+    struct pages *pages;
+    char **names;
+    size_t n;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    AUTO_FREE char *dir = test_path("tests/data/pages");
+    struct err e = ERR_INIT;
+
+    assert_non_null(f);
+    f->n = test_list(dir, ".json", &f->names);
+    assert_true(f->n >= 20);
+    if (pages_load(NULL, &f->pages, &e) < 0)
+        fail_msg("%s", e.text);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    pages_free(f->pages);
+    test_names_free(f->names);
+    free(f);
+    return 0;
+}
+
+/* The page of an example: its name up to the first '-' or '.', but for these. */
+static void page_of(const char *file, char out[32])
+{
+    size_t n = strcspn(file, "-.");
+
+    assert_true(n < 24);
+    memcpy(out, file, n);
+    out[n] = '\0';
+    if (strcmp(out, "refusal") == 0)
+        memcpy(out, "compare", sizeof("compare"));
+    if (strcmp(out, "invalid") == 0)
+        memcpy(out, "error", sizeof("error"));
+}
+
+static cJSON *read_example(const char *file)
+{
+    char path[128];
+    AUTO_FREE char *bytes = NULL;
+    cJSON *j = NULL;
+    size_t len = 0;
+    struct err e = ERR_INIT;
+
+    (void) snprintf(path, sizeof(path), "tests/data/pages/%s", file);
+    bytes = test_read(path, &len);
+    if (json_parse(bytes, len, &(struct json_limits){.max_bytes = LIMIT_REPORT}, &j, &e) < 0)
+        fail_msg("%s: %s", file, e.text);
+    return j;
+}
+
+static void render(const struct fixture *f, const char *file, const char *suffix, const cJSON *document,
+                   struct buf *out)
+{
+    const struct page_context ctx = {
+        .base_url = context_url,
+        .path = "/x",
+        .now_us = 1795965060000000,
+        .version = "1.2.3",
+    };
+    struct err e = ERR_INIT;
+    char page[32];
+    char name[40];
+
+    page_of(file, page);
+    (void) snprintf(name, sizeof(name), "%s%s", page, suffix);
+    buf_clear(out);
+    if (page_render(f->pages, name, document, &ctx, out, &e) < 0)
+        fail_msg("%s: %s", file, e.text);
+    assert_true(out->len > 0);
+}
+
+static void every_example_becomes_both_twins(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_BUF struct buf out;
+
+    buf_init(&out, LIMIT_PAGE);
+    for (size_t i = 0; i < f->n; i++) {
+        AUTO_JSON cJSON *document = read_example(f->names[i]);
+
+        render(f, f->names[i], ".html", document, &out);
+        assert_non_null(strstr(out.data, "<h1"));
+        assert_non_null(strstr(out.data, "</html>"));
+        assert_null(strstr(out.data, "{{"));
+        render(f, f->names[i], ".txt", document, &out);
+        assert_null(strstr(out.data, "{{"));
+    }
+}
+
+struct nodes {
+    cJSON *at[NODES_MAX];
+    size_t n;
+};
+
+/* All nodes below the root, parents first. */
+static void collect(cJSON *root, struct nodes *nodes)
+{
+    nodes->n = 0;
+    for (cJSON *c = root->child; c && nodes->n < NODES_MAX; c = c->next)
+        nodes->at[nodes->n++] = c;
+    for (size_t i = 0; i < nodes->n; i++) {
+        for (cJSON *c = nodes->at[i]->child; c && nodes->n < NODES_MAX; c = c->next)
+            nodes->at[nodes->n++] = c;
+    }
+}
+
+static bool holds_control(const struct buf *out)
+{
+    for (size_t i = 0; i < out->len; i++) {
+        unsigned char c = (unsigned char) out->data[i];
+
+        if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+            return true;
+        if (c == 0xc2 && (unsigned char) out->data[i + 1] >= 0x80 && (unsigned char) out->data[i + 1] <= 0x9f)
+            return true;
+    }
+    return false;
+}
+
+static void expect_harmless(const struct fixture *f, const char *file, const cJSON *document, const char *where,
+                            struct buf *out)
+{
+    render(f, file, ".html", document, out);
+    if (strstr(out->data, "<script") || strstr(out->data, "\"'>") || strstr(out->data, "'><") ||
+        strstr(out->data, "href=\"javascript:") || strstr(out->data, "\x1b"))
+        fail_msg("%s: %s comes out raw", file, where);
+    render(f, file, ".txt", document, out);
+    if (holds_control(out))
+        fail_msg("%s: %s reaches the terminal", file, where);
+}
+
+/* A string's own memory is put back before the tree is freed. */
+static void hostile_value(const struct fixture *f, const char *file, const cJSON *document, cJSON *node,
+                          struct buf *out)
+{
+    char text[] = "javascript:alert(1)";
+    char bad[sizeof(hostile)];
+    char *old = node->valuestring;
+
+    memcpy(bad, hostile, sizeof(hostile));
+    node->valuestring = bad;
+    expect_harmless(f, file, document, node->string ? node->string : "an element", out);
+    node->valuestring = text;
+    expect_harmless(f, file, document, node->string ? node->string : "an element", out);
+    node->valuestring = old;
+}
+
+static void hostile_key(const struct fixture *f, const char *file, const cJSON *document, cJSON *node,
+                        struct buf *out)
+{
+    char bad[sizeof(hostile)];
+    char *old = node->string;
+
+    memcpy(bad, hostile, sizeof(hostile));
+    node->string = bad;
+    expect_harmless(f, file, document, old, out);
+    node->string = old;
+}
+
+static void no_string_of_any_document_comes_out_raw(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_FREE struct nodes *nodes = malloc(sizeof(*nodes));
+    AUTO_BUF struct buf out;
+    size_t tried = 0;
+
+    assert_non_null(nodes);
+    buf_init(&out, LIMIT_PAGE);
+    for (size_t i = 0; i < f->n; i++) {
+        AUTO_JSON cJSON *document = read_example(f->names[i]);
+        size_t stride;
+
+        collect(document, nodes);
+        assert_true(nodes->n < NODES_MAX);
+        stride = nodes->n > 1500 ? 23 : 1; /* the long lists of run documents hold the same fields again and again */
+        for (size_t k = 0; k < nodes->n; k += nodes->at[k]->child ? 1 : stride) {
+            if (cJSON_IsString(nodes->at[k])) {
+                hostile_value(f, f->names[i], document, nodes->at[k], &out);
+                tried++;
+            }
+            if (nodes->at[k]->string && k % 3 == 0)
+                hostile_key(f, f->names[i], document, nodes->at[k], &out);
+        }
+    }
+    assert_true(tried > 1000);
+}
+
+/* All strings at once: pieces that are joined must be harmless too. */
+static void a_wholly_hostile_document_is_harmless(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_FREE struct nodes *nodes = malloc(sizeof(*nodes));
+    AUTO_BUF struct buf out;
+
+    assert_non_null(nodes);
+    buf_init(&out, LIMIT_PAGE);
+    for (size_t i = 0; i < f->n; i++) {
+        AUTO_JSON cJSON *document = read_example(f->names[i]);
+
+        collect(document, nodes);
+        for (size_t k = 0; k < nodes->n; k++) {
+            if (cJSON_IsString(nodes->at[k]))
+                assert_non_null(cJSON_SetValuestring(nodes->at[k], hostile));
+        }
+        expect_harmless(f, f->names[i], document, "everything", &out);
+    }
+}
+
+static void render_both(const struct fixture *f, const char *file, const cJSON *document, struct buf *out)
+{
+    render(f, file, ".html", document, out);
+    render(f, file, ".txt", document, out);
+}
+
+/* A field may be absent, null, or of any other type: the page still comes, without what it lacks. */
+static void any_field_may_be_missing_or_strange(void **state)
+{
+    static const char *const replacements[] = {"null", "7", "\"\"", "[]", "{}", "true", "[[],{},null,7]", "-1e300"};
+    const struct fixture *f = *state;
+    AUTO_FREE struct nodes *nodes = malloc(sizeof(*nodes));
+    AUTO_BUF struct buf out;
+    uint64_t seed = 20261129;
+
+    assert_non_null(nodes);
+    buf_init(&out, LIMIT_PAGE);
+    for (size_t i = 0; i < f->n; i++) {
+        AUTO_JSON cJSON *document = read_example(f->names[i]);
+
+        collect(document, nodes);
+        for (size_t k = 0; k < MUTATIONS_PER_DOCUMENT && k < nodes->n; k++) {
+            /* The first ones are the outermost: all of them; then at random. */
+            size_t at = k < 60 ? k : test_random_below(&seed, nodes->n);
+            const char *text = replacements[test_random_below(&seed, ARRAY_LEN(replacements))];
+            cJSON *other = cJSON_Parse(text);
+            cJSON saved = *nodes->at[at];
+
+            assert_non_null(other);
+            nodes->at[at]->type = other->type;
+            nodes->at[at]->child = other->child;
+            nodes->at[at]->valuestring = other->valuestring;
+            nodes->at[at]->valuedouble = other->valuedouble;
+            render_both(f, f->names[i], document, &out);
+            *nodes->at[at] = saved;
+            cJSON_Delete(other);
+        }
+    }
+}
+
+static void any_field_may_be_absent(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_FREE struct nodes *nodes = malloc(sizeof(*nodes));
+    AUTO_BUF struct buf out;
+    uint64_t seed = 7;
+
+    assert_non_null(nodes);
+    buf_init(&out, LIMIT_PAGE);
+    for (size_t i = 0; i < f->n; i++) {
+        AUTO_JSON cJSON *document = read_example(f->names[i]);
+
+        collect(document, nodes);
+        for (size_t k = 0; k < MUTATIONS_PER_DOCUMENT && k < nodes->n; k++) {
+            size_t at = k < 60 ? k : test_random_below(&seed, nodes->n);
+            char *name = nodes->at[at]->string;
+            char gone[] = "\x01gone";
+
+            if (!name)
+                continue;
+            nodes->at[at]->string = gone;
+            render_both(f, f->names[i], document, &out);
+            nodes->at[at]->string = name;
+        }
+        {
+            AUTO_JSON cJSON *nothing = cJSON_CreateObject();
+
+            render_both(f, f->names[i], nothing, &out);
+        }
+    }
+}
+
+static void a_refusal_prints_no_percentage(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *document = read_example("refusal.json");
+    AUTO_JSON cJSON *other = read_example("compare-regression.json");
+    AUTO_BUF struct buf out;
+    cJSON *audit = cJSON_GetObjectItemCaseSensitive(document, "audit");
+
+    /* Even when the document carries comparisons that it should not. */
+    cJSON_ReplaceItemInObjectCaseSensitive(
+        audit, "comparisons", cJSON_Duplicate(json_get(json_get(other, "audit"), "comparisons"), true));
+    buf_init(&out, LIMIT_PAGE);
+    render(f, "refusal.json", ".html", document, &out);
+    assert_non_null(strstr(out.data, "NON_COMPARABLE"));
+    assert_null(strstr(strstr(out.data, "<main"), "%"));
+    assert_null(strstr(out.data, "1,499.5"));
+    render(f, "refusal.json", ".txt", document, &out);
+    assert_null(strchr(out.data, '%'));
+}
+
+static void damaged_evidence_is_never_shown_as_good(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *document = read_example("run-damaged.json");
+    AUTO_BUF struct buf out;
+
+    buf_init(&out, LIMIT_PAGE);
+    render(f, "run-damaged.json", ".html", document, &out);
+    assert_non_null(strstr(out.data, "<div class=\"verdict v-bad\""));
+    assert_non_null(strstr(out.data, "<title>DAMAGED: run "));
+    assert_null(strstr(out.data, "<div class=\"verdict v-ok\""));
+    assert_non_null(strstr(out.data, "IN-HASH"));
+}
+
+static void pages_from_a_directory_are_compiled_the_same(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_FREE char *dir = test_path("templates");
+    AUTO_PAGES struct pages *pages = NULL;
+    AUTO_JSON cJSON *document = read_example("home.json");
+    AUTO_BUF struct buf a;
+    AUTO_BUF struct buf b;
+    const struct page_context ctx = {.path = "/", .version = "1"};
+    struct err e = ERR_INIT;
+
+    buf_init(&a, LIMIT_PAGE);
+    buf_init(&b, LIMIT_PAGE);
+    assert_int_equal(pages_load(dir, &pages, &e), 0);
+    assert_int_equal(page_render(pages, "home.html", document, &ctx, &a, &e), 0);
+    assert_int_equal(page_render(f->pages, "home.html", document, &ctx, &b, &e), 0);
+    assert_string_equal(a.data, b.data);
+}
+
+static void a_broken_template_stops_the_start(void **state)
+{
+    char *dir = test_dir_new();
+    struct pages *pages = NULL;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    test_write_text(dir, "home.html", "<p>{{#gates}}</p>\n");
+    assert_int_equal(pages_load(dir, &pages, &e), -1);
+    assert_null(pages);
+    assert_non_null(strstr(e.text, "home.html:"));
+    test_dir_free(dir);
+}
+
+static void unknown_pages_are_not_found(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *document = cJSON_CreateObject();
+    AUTO_BUF struct buf out;
+    const struct page_context ctx = {.path = "/"};
+    static const char *const names[] = {"nothing.html", "home", "home.xml", ".html", "head.html", ""};
+
+    buf_init(&out, LIMIT_PAGE);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct err e = ERR_INIT;
+
+        assert_int_equal(page_render(f->pages, names[i], document, &ctx, &out, &e), -1);
+        assert_int_equal(e.kind, ERR_NOTFOUND);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_example_becomes_both_twins),
+        cmocka_unit_test(no_string_of_any_document_comes_out_raw),
+        cmocka_unit_test(a_wholly_hostile_document_is_harmless),
+        cmocka_unit_test(any_field_may_be_missing_or_strange),
+        cmocka_unit_test(any_field_may_be_absent),
+        cmocka_unit_test(a_refusal_prints_no_percentage),
+        cmocka_unit_test(damaged_evidence_is_never_shown_as_good),
+        cmocka_unit_test(pages_from_a_directory_are_compiled_the_same),
+        cmocka_unit_test(a_broken_template_stops_the_start),
+        cmocka_unit_test(unknown_pages_are_not_found),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
