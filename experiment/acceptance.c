@@ -15,20 +15,22 @@ const char *acceptance_verdict_name(enum acceptance_verdict verdict)
 
 static int run_families(struct checks *c, const cJSON *accept, struct err *e)
 {
-    if (checks_fields(c, accept, e) < 0 || checks_counts(c, accept, e) < 0 || checks_phases(c, accept, e) < 0 ||
-        checks_repeated(c, accept, e) < 0 || checks_recompute(c, accept, e) < 0 ||
-        checks_consistent(c, accept, e) < 0 || checks_soak(c, accept, e) < 0 || checks_derived(c, accept, e) < 0)
+    if (checks_fields(c, accept, e) < 0 || checks_counts(c, accept, e) < 0 ||
+        checks_phases(c, accept, e) < 0 || checks_repeated(c, accept, e) < 0 ||
+        checks_recompute(c, accept, e) < 0 || checks_consistent(c, accept, e) < 0 ||
+        checks_soak(c, accept, e) < 0 || checks_derived(c, accept, e) < 0)
         return -1;
     if (c->n == 0)
-        checks_add(c, "accept", "report", NULL, NULL, false, "the definition has no check: nothing was accepted");
+        checks_add(c, "accept", "report", NULL, NULL, false,
+                   "the definition has no check: nothing was accepted");
     return 0;
 }
 
 int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc doc = { 0 };
+    AUTO_JSON_DOC struct json_doc doc = {0};
     const cJSON *accept = json_get(in->definition->policy, "accept");
-    struct checks c = { .doc = &doc, .report = in->report, .in = in };
+    struct checks c = {.doc = &doc, .report = in->report, .in = in};
     enum acceptance_verdict verdict = ACCEPTANCE_FAIL;
     cJSON *made = NULL;
 
@@ -36,7 +38,8 @@ int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *ou
         return -1;
     json_doc_init_object(&doc);
     json_add_string(&doc, NULL, "schema", "cleanrun-acceptance/1");
-    json_add_string(&doc, NULL, "verdict", acceptance_verdict_name(ACCEPTANCE_PASS)); /* exchanged below */
+    json_add_string(&doc, NULL, "verdict",
+                    acceptance_verdict_name(ACCEPTANCE_PASS)); /* exchanged below */
     json_add_string(&doc, NULL, "report", in->report_path);
     c.list = json_add_array(&doc, NULL, "checks");
     if (!cJSON_IsObject(in->report))
@@ -44,7 +47,8 @@ int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *ou
     else if (run_families(&c, accept, e) < 0)
         return -1;
     if (c.n > LIMIT_CHECKS)
-        return err_set(e, ERR_LIMIT, "acceptance.checks", "%zu checks; at most %d are allowed", c.n, LIMIT_CHECKS);
+        return err_set(e, ERR_LIMIT, "acceptance.checks", "%zu checks; at most %d are allowed", c.n,
+                       LIMIT_CHECKS);
     verdict = c.failed == 0 ? ACCEPTANCE_PASS : ACCEPTANCE_FAIL;
     made = json_doc_take(&doc, e);
     if (!made)
@@ -54,7 +58,7 @@ int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *ou
         json_free(made);
         return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
     }
-    *out = (struct acceptance){ .verdict = verdict, .document = made };
+    *out = (struct acceptance){.verdict = verdict, .document = made};
     return 0;
 }
 
@@ -63,7 +67,7 @@ void acceptance_fini(struct acceptance *a)
     if (!a)
         return;
     json_free(a->document);
-    *a = (struct acceptance){ 0 };
+    *a = (struct acceptance){0};
 }
 
 struct difference {
@@ -73,7 +77,8 @@ struct difference {
     bool found;
 };
 
-static void differ(struct difference *d, const char *field, const cJSON *packaged, const cJSON *recomputed)
+static void differ(struct difference *d, const char *field, const cJSON *packaged,
+                   const cJSON *recomputed)
 {
     d->found = true;
     (void) snprintf(d->field, sizeof d->field, "%s", field);
@@ -91,7 +96,7 @@ static bool same(const cJSON *a, const cJSON *b, const char *key)
 
 static void compare_checks(const cJSON *packaged, const cJSON *recomputed, struct difference *d)
 {
-    static const char *const keys[] = { "name", "operator", "passed", "limit", "actual" };
+    static const char *const keys[] = {"name", "operator", "passed", "limit", "actual"};
     const cJSON *p = packaged ? packaged->child : NULL;
     const cJSON *r = recomputed ? recomputed->child : NULL;
     size_t index = 0;
@@ -108,17 +113,21 @@ static void compare_checks(const cJSON *packaged, const cJSON *recomputed, struc
     }
 }
 
-int acceptance_compare(const cJSON *packaged, const cJSON *recomputed, cJSON **out_differs, struct err *e)
+int acceptance_compare(const cJSON *packaged, const cJSON *recomputed, cJSON **out_differs,
+                       struct err *e)
 {
-    static const char *const keys[] = { "schema", "verdict", "report" };
+    static const char *const keys[] = {"schema", "verdict", "report"};
     const cJSON *packaged_checks = json_get(packaged, "checks");
-    AUTO_JSON_DOC struct json_doc doc = { 0 };
-    struct difference d = { 0 };
+    AUTO_JSON_DOC struct json_doc doc = {0};
+    struct difference d = {0};
 
     for (size_t k = 0; k < ARRAY_LEN(keys) && !d.found; k++)
         if (!same(packaged, recomputed, keys[k]))
-            differ(&d, k == 0 ? "/schema" : k == 1 ? "/verdict" : "/report", json_get(packaged, keys[k]),
-                   json_get(recomputed, keys[k]));
+            differ(&d,
+                   k == 0   ? "/schema"
+                   : k == 1 ? "/verdict"
+                            : "/report",
+                   json_get(packaged, keys[k]), json_get(recomputed, keys[k]));
     if (!d.found && !cJSON_IsArray(packaged_checks))
         differ(&d, "/checks", packaged_checks, NULL);
     if (!d.found)

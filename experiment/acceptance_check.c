@@ -23,9 +23,7 @@ static bool is_small(const cJSON *j, size_t depth, size_t *nodes)
         return false;
     if (cJSON_IsString(j))
         return strlen(j->valuestring) <= SHOWN_TEXT;
-    cJSON_ArrayForEach(item, j)
-        if (!is_small(item, depth + 1, nodes))
-            return false;
+    cJSON_ArrayForEach(item, j) if (!is_small(item, depth + 1, nodes)) return false;
     return true;
 }
 
@@ -44,8 +42,8 @@ static void add_shown(struct json_doc *doc, cJSON *row, const char *key, const c
     }
 }
 
-void checks_add(struct checks *c, const char *name, const char *operator, const cJSON *limit, const cJSON *actual, bool passed,
-                const char *error)
+void checks_add(struct checks *c, const char *name, const char *operator, const cJSON * limit,
+                const cJSON *actual, bool passed, const char *error)
 {
     cJSON *row = NULL;
 
@@ -64,13 +62,13 @@ void checks_add(struct checks *c, const char *name, const char *operator, const 
 
 void problems_init(struct problems *p)
 {
-    *p = (struct problems){ .list = cJSON_CreateArray() };
+    *p = (struct problems){.list = cJSON_CreateArray()};
 }
 
 void problems_fini(struct problems *p)
 {
     json_free(p->list);
-    *p = (struct problems){ 0 };
+    *p = (struct problems){0};
 }
 
 void problems_add(struct problems *p, const char *format, ...)
@@ -86,12 +84,14 @@ void problems_add(struct problems *p, const char *format, ...)
     p->n++;
     if (p->n > PROBLEMS_MAX || !p->list)
         return;
-    text = cJSON_CreateString(b.failed || !text_is_utf8(b.data, b.len) ? "a value too large to show" : b.data);
+    text = cJSON_CreateString(b.failed || !text_is_utf8(b.data, b.len) ? "a value too large to show"
+                                                                       : b.data);
     if (!text || !cJSON_AddItemToArray(p->list, text))
         cJSON_Delete(text);
 }
 
-void checks_add_problems(struct checks *c, const char *name, const char *operator, const cJSON *limit, const struct problems *p)
+void checks_add_problems(struct checks *c, const char *name, const char *operator,
+                         const cJSON * limit, const struct problems *p)
 {
     const char *first = p->list && p->list->child ? p->list->child->valuestring : "out of memory";
     bool passed = p->list && p->n == 0;

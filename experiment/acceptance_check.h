@@ -1,4 +1,5 @@
-/* acceptance_check: the list of checks that the check families (acceptance_*.c) append to. Private to acceptance. */
+/* acceptance_check: the list of checks that the check families (acceptance_*.c) append to. Private
+ * to acceptance. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -19,21 +20,24 @@ struct checks {
     const struct acceptance_input *in;
 };
 
-/* One row: limit and actual are copied (NULL: null); error NULL when passed or when the numbers say it all. A huge value is
- * shown by its type and size only. */
-void checks_add(struct checks *c, const char *name, const char *operator, const cJSON *limit, const cJSON *actual, bool passed,
-                const char *error);
+/* One row: limit and actual are copied (NULL: null); error NULL when passed or when the numbers say
+ * it all. A huge value is shown by its type and size only. */
+void checks_add(struct checks *c, const char *name, const char *operator, const cJSON * limit,
+                const cJSON *actual, bool passed, const char *error);
 
-/* Problems of a check that looks at many things: each a text; the first becomes the check's error. */
+/* Problems of a check that looks at many things: each a text; the first becomes the check's error.
+ */
 struct problems {
     cJSON *list; /* array of strings; NULL: no memory, which counts as a problem */
     size_t n;
 };
 void problems_init(struct problems *p);
 void problems_fini(struct problems *p);
-void problems_add(struct problems *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void problems_add(struct problems *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The check's row: actual is the list of problems. */
-void checks_add_problems(struct checks *c, const char *name, const char *operator, const cJSON *limit, const struct problems *p);
+void checks_add_problems(struct checks *c, const char *name, const char *operator,
+                         const cJSON * limit, const struct problems *p);
 #define AUTO_PROBLEMS __attribute__((cleanup(problems_fini)))
 
 /* The entry's `name`, or `otherwise`. */
@@ -54,5 +58,6 @@ int checks_consistent(struct checks *c, const cJSON *accept, struct err *e) MUST
 int checks_derived(struct checks *c, const cJSON *accept, struct err *e) MUST_CHECK;
 /* The policy's soak rule, beside `accept`. */
 int checks_soak(struct checks *c, const cJSON *accept, struct err *e) MUST_CHECK;
-/* The markers of the run: the manifest's, else where `accept.phases` points in the report; NULL when there are none. */
+/* The markers of the run: the manifest's, else where `accept.phases` points in the report; NULL
+ * when there are none. */
 const cJSON *check_markers(const struct checks *c, const cJSON *accept);

@@ -9,14 +9,32 @@
 #include "experiment/stats.h"
 
 enum part {
-    START_MEDIAN, END_MEDIAN, RETAINED, FIRST, LAST, COVERAGE, BAND, START_TIME, END_TIME, SEPARATION, RATE, PARTS
+    START_MEDIAN,
+    END_MEDIAN,
+    RETAINED,
+    FIRST,
+    LAST,
+    COVERAGE,
+    BAND,
+    START_TIME,
+    END_TIME,
+    SEPARATION,
+    RATE,
+    PARTS
 };
 
 static const char *const part_keys[PARTS] = {
-    [START_MEDIAN] = "start_median", [END_MEDIAN] = "end_median", [RETAINED] = "retained",
-    [FIRST] = "first_sample",        [LAST] = "last_sample",      [COVERAGE] = "coverage",
-    [BAND] = "band",                 [START_TIME] = "start_time", [END_TIME] = "end_time",
-    [SEPARATION] = "separation",     [RATE] = "rate_per_hour",
+    [START_MEDIAN] = "start_median",
+    [END_MEDIAN] = "end_median",
+    [RETAINED] = "retained",
+    [FIRST] = "first_sample",
+    [LAST] = "last_sample",
+    [COVERAGE] = "coverage",
+    [BAND] = "band",
+    [START_TIME] = "start_time",
+    [END_TIME] = "end_time",
+    [SEPARATION] = "separation",
+    [RATE] = "rate_per_hour",
 };
 
 struct tolerance {
@@ -40,12 +58,15 @@ static bool read_number(struct checks *c, const char *path, double *out, struct 
 static void check_relations(const double v[PARTS], const struct tolerance *tol, struct problems *p)
 {
     if (!stats_close(v[RETAINED], v[END_MEDIAN] - v[START_MEDIAN], tol->rel, tol->abs))
-        problems_add(p, "retained is %.17g, the medians differ by %.17g", v[RETAINED], v[END_MEDIAN] - v[START_MEDIAN]);
-    if (!(v[SEPARATION] > 0) || !stats_close(v[SEPARATION], v[END_TIME] - v[START_TIME], tol->rel, tol->abs))
-        problems_add(p, "separation is %.17g, the representative times differ by %.17g", v[SEPARATION],
-                     v[END_TIME] - v[START_TIME]);
+        problems_add(p, "retained is %.17g, the medians differ by %.17g", v[RETAINED],
+                     v[END_MEDIAN] - v[START_MEDIAN]);
+    if (!(v[SEPARATION] > 0) ||
+        !stats_close(v[SEPARATION], v[END_TIME] - v[START_TIME], tol->rel, tol->abs))
+        problems_add(p, "separation is %.17g, the representative times differ by %.17g",
+                     v[SEPARATION], v[END_TIME] - v[START_TIME]);
     if (!(fabs(v[COVERAGE] - (v[LAST] - v[FIRST])) <= tol->time))
-        problems_add(p, "coverage is %.17g, first and last sample differ by %.17g", v[COVERAGE], v[LAST] - v[FIRST]);
+        problems_add(p, "coverage is %.17g, first and last sample differ by %.17g", v[COVERAGE],
+                     v[LAST] - v[FIRST]);
     if (!(v[START_TIME] >= v[FIRST] - tol->time && v[START_TIME] <= v[FIRST] + v[BAND] + tol->time))
         problems_add(p, "the start time %.17g lies outside the first band", v[START_TIME]);
     if (!(v[END_TIME] >= v[LAST] - v[BAND] - tol->time && v[END_TIME] <= v[LAST] + tol->time))
@@ -55,8 +76,8 @@ static void check_relations(const double v[PARTS], const struct tolerance *tol, 
         problems_add(p, "the rate is %.17g, not retained · 3600 / separation", v[RATE]);
 }
 
-static void check_copies(struct checks *c, const cJSON *paths, double expected, const struct tolerance *tol,
-                         struct problems *p)
+static void check_copies(struct checks *c, const cJSON *paths, double expected,
+                         const struct tolerance *tol, struct problems *p)
 {
     const cJSON *path = NULL;
 
@@ -64,8 +85,10 @@ static void check_copies(struct checks *c, const cJSON *paths, double expected, 
     {
         double copy = 0;
 
-        if (read_number(c, path->valuestring, &copy, p) && !stats_close(copy, expected, tol->rel, tol->abs))
-            problems_add(p, "%s is %.17g, the window says %.17g", path->valuestring, copy, expected);
+        if (read_number(c, path->valuestring, &copy, p) &&
+            !stats_close(copy, expected, tol->rel, tol->abs))
+            problems_add(p, "%s is %.17g, the window says %.17g", path->valuestring, copy,
+                         expected);
     }
 }
 
@@ -76,10 +99,10 @@ int checks_consistent(struct checks *c, const cJSON *accept, struct err *e)
     (void) e;
     cJSON_ArrayForEach(entry, json_get(accept, "consistent"))
     {
-        struct tolerance tol = { .rel = check_number(entry, "rel_tolerance", 1e-9),
-                                 .abs = check_number(entry, "abs_tolerance", 1e-8),
-                                 .time = check_number(entry, "time_tolerance_secs", 1e-6) };
-        double v[PARTS] = { 0 };
+        struct tolerance tol = {.rel = check_number(entry, "rel_tolerance", 1e-9),
+                                .abs = check_number(entry, "abs_tolerance", 1e-8),
+                                .time = check_number(entry, "time_tolerance_secs", 1e-6)};
+        double v[PARTS] = {0};
         size_t known = 0;
         AUTO_PROBLEMS struct problems p;
 
@@ -91,7 +114,8 @@ int checks_consistent(struct checks *c, const cJSON *accept, struct err *e)
             check_copies(c, json_get(entry, "also_retained"), v[RETAINED], &tol, &p);
             check_copies(c, json_get(entry, "also_rate_per_hour"), v[RATE], &tol, &p);
         }
-        checks_add_problems(c, check_name(entry, check_text(entry, "rate_per_hour")), "consistent", NULL, &p);
+        checks_add_problems(c, check_name(entry, check_text(entry, "rate_per_hour")), "consistent",
+                            NULL, &p);
     }
     return 0;
 }

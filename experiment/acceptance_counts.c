@@ -18,7 +18,8 @@ static char *joined(const cJSON *paths, const char *first, const char *between)
 
     buf_init(&b, LIMIT_KIB(64));
     buf_puts(&b, first);
-    cJSON_ArrayForEach(path, paths) buf_printf(&b, "%s%s", b.len > 0 ? between : "", path->valuestring);
+    cJSON_ArrayForEach(path, paths)
+        buf_printf(&b, "%s%s", b.len > 0 ? between : "", path->valuestring);
     return b.failed ? NULL : buf_take(&b, NULL);
 }
 
@@ -47,8 +48,14 @@ static int check_equal(struct checks *c, const cJSON *entry, struct err *e)
         else if (check_is_count(first) && !num_same(value->valuedouble, first->valuedouble))
             odd = value;
     }
-    checks_add(c, check_name(entry, name), "equal_counts", first, odd ? odd : error ? NULL : first, !odd && !error,
-               error ? error : odd ? "the counts differ" : NULL);
+    checks_add(c, check_name(entry, name), "equal_counts", first,
+               odd     ? odd
+               : error ? NULL
+                       : first,
+               !odd && !error,
+               error ? error
+               : odd ? "the counts differ"
+                     : NULL);
     return 0;
 }
 
@@ -87,11 +94,13 @@ static int check_share(struct checks *c, const cJSON *entry, struct err *e)
 {
     const cJSON *part = pointer_get(c->report, check_text(entry, "part"));
     const cJSON *of = pointer_get(c->report, check_text(entry, "of"));
-    bool valid = cJSON_IsNumber(part) && cJSON_IsNumber(of) && part->valuedouble >= 0 && of->valuedouble > 0;
+    bool valid =
+        cJSON_IsNumber(part) && cJSON_IsNumber(of) && part->valuedouble >= 0 && of->valuedouble > 0;
     AUTO_JSON cJSON *share = cJSON_CreateNumber(valid ? part->valuedouble / of->valuedouble : 0);
     AUTO_FREE char *name = NULL;
 
-    if (!share || asprintf(&name, "%s / %s", check_text(entry, "part"), check_text(entry, "of")) < 0) {
+    if (!share ||
+        asprintf(&name, "%s / %s", check_text(entry, "part"), check_text(entry, "of")) < 0) {
         name = NULL;
         return no_memory(e);
     }
@@ -132,7 +141,7 @@ static int check_zero_tree(struct checks *c, const cJSON *entry, struct err *e)
 {
     const char *path = check_text(entry, "path");
     const cJSON *tree = pointer_get(c->report, path);
-    struct counters found = { 0 };
+    struct counters found = {0};
     AUTO_JSON cJSON *zero = cJSON_CreateNumber(0);
     AUTO_JSON cJSON *sum = NULL;
 
@@ -155,16 +164,17 @@ int checks_counts(struct checks *c, const cJSON *accept, struct err *e)
     static const struct {
         const char *key;
         int (*check)(struct checks *c, const cJSON *entry, struct err *e);
-    } families[] = {
-        { "equal", check_equal }, { "sums", check_sum }, { "shares", check_share }, { "zero_tree", check_zero_tree }
-    };
+    } families[] = {{"equal", check_equal},
+                    {"sums", check_sum},
+                    {"shares", check_share},
+                    {"zero_tree", check_zero_tree}};
 
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         const cJSON *entry = NULL;
 
-        cJSON_ArrayForEach(entry, json_get(accept, families[i].key))
-            if (families[i].check(c, entry, e) < 0)
-                return -1;
+        cJSON_ArrayForEach(entry,
+                           json_get(accept, families[i].key)) if (families[i].check(c, entry, e) <
+                                                                  0) return -1;
     }
     return 0;
 }

@@ -15,14 +15,18 @@
 static bool same_leaf(const cJSON *derived, const cJSON *reported)
 {
     if (cJSON_IsNumber(derived))
-        return cJSON_IsNumber(reported) &&
-               stats_close(derived->valuedouble, reported->valuedouble, REL_TOLERANCE, ABS_TOLERANCE);
+        return cJSON_IsNumber(reported) && stats_close(derived->valuedouble, reported->valuedouble,
+                                                       REL_TOLERANCE, ABS_TOLERANCE);
     return reported && json_equal(derived, reported);
 }
 
-static void compare(const cJSON *derived, const cJSON *reported, const char *at, struct problems *p);
+/* The derived tree is our own and four levels deep. */
+/* NOLINTBEGIN(misc-no-recursion) */
+static void compare(const cJSON *derived, const cJSON *reported, const char *at,
+                    struct problems *p);
 
-static void compare_members(const cJSON *derived, const cJSON *reported, const char *at, struct problems *p)
+static void compare_members(const cJSON *derived, const cJSON *reported, const char *at,
+                            struct problems *p)
 {
     const cJSON *d = NULL;
 
@@ -34,7 +38,8 @@ static void compare_members(const cJSON *derived, const cJSON *reported, const c
     }
 }
 
-static void compare_elements(const cJSON *derived, const cJSON *reported, const char *at, struct problems *p)
+static void compare_elements(const cJSON *derived, const cJSON *reported, const char *at,
+                             struct problems *p)
 {
     const cJSON *d = derived->child;
     const cJSON *r = cJSON_IsArray(reported) ? reported->child : NULL;
@@ -45,8 +50,6 @@ static void compare_elements(const cJSON *derived, const cJSON *reported, const 
         problems_add(p, "%s is another list", at);
 }
 
-/* The derived tree is our own and four levels deep. */
-/* NOLINTNEXTLINE(misc-no-recursion) */
 static void compare(const cJSON *derived, const cJSON *reported, const char *at, struct problems *p)
 {
     if (cJSON_IsObject(derived) && derived->child) {
@@ -59,14 +62,17 @@ static void compare(const cJSON *derived, const cJSON *reported, const char *at,
     } else if (same_leaf(derived, reported)) {
         return;
     } else if (cJSON_IsNumber(derived) && cJSON_IsNumber(reported)) {
-        problems_add(p, "%s is %.17g, the samples give %.17g", at, reported->valuedouble, derived->valuedouble);
+        problems_add(p, "%s is %.17g, the samples give %.17g", at, reported->valuedouble,
+                     derived->valuedouble);
     } else {
         problems_add(p, "%s is %s, the samples give another value", at, json_type_name(reported));
     }
 }
 
-static int load_samples(struct checks *c, const cJSON *section, struct samples *out, const char **out_problem,
-                        struct err *e)
+/* NOLINTEND(misc-no-recursion) */
+
+static int load_samples(struct checks *c, const cJSON *section, struct samples *out,
+                        const char **out_problem, struct err *e)
 {
     if (c->in->samples_csv)
         return samples_read_csv(c->in->samples_csv, c->in->samples_len, out, out_problem, e);
@@ -78,9 +84,9 @@ int checks_derived(struct checks *c, const cJSON *accept, struct err *e)
     const char *into = check_text(json_get(c->in->definition->experiment, "sampling"), "into");
     const cJSON *section = into[0] == '/' ? pointer_get(c->report, into) : NULL;
     const char *problem = "";
-    AUTO_SAMPLES struct samples samples = { 0 };
+    AUTO_SAMPLES struct samples samples = {0};
     AUTO_JSON cJSON *derived = NULL;
-    AUTO_PROBLEMS struct problems p = { 0 };
+    AUTO_PROBLEMS struct problems p = {0};
 
     if (into[0] != '/')
         return 0;
@@ -92,7 +98,8 @@ int checks_derived(struct checks *c, const cJSON *accept, struct err *e)
         problems_add(&p, "the raw samples: %s", e->text);
     } else if (problem[0] != '\0') {
         problems_add(&p, "no raw samples to derive %s from: %s", into, problem);
-    } else if (resources_derive(c->in->definition, &samples, check_markers(c, accept), &derived, e) < 0) {
+    } else if (resources_derive(c->in->definition, &samples, check_markers(c, accept), &derived,
+                                e) < 0) {
         return -1;
     } else {
         compare(derived, section, into, &p);

@@ -13,36 +13,44 @@ static const struct {
     enum field_kind kind;
     const char *key;
 } families[] = {
-    { FIELD_EXACT, "exact" },   { FIELD_ABSENT, "absent" }, { FIELD_ABSOLUTE, "absolute_path" },
-    { FIELD_FLOOR, "floors" },  { FIELD_LIMIT, "limits" },
+    {FIELD_EXACT, "exact"},  {FIELD_ABSENT, "absent"}, {FIELD_ABSOLUTE, "absolute_path"},
+    {FIELD_FLOOR, "floors"}, {FIELD_LIMIT, "limits"},
 };
 
-static void check_threshold(struct checks *c, const char *name, const char *op, const cJSON *limit, const cJSON *actual)
+static void check_threshold(struct checks *c, const char *name, const char *op, const cJSON *limit,
+                            const cJSON *actual)
 {
-    bool number = cJSON_IsNumber(actual) && isfinite(actual->valuedouble);
+    bool number = actual && cJSON_IsNumber(actual) && isfinite(actual->valuedouble);
     bool passed = number && (strcmp(op, ">=") == 0 ? actual->valuedouble >= limit->valuedouble
                                                    : actual->valuedouble <= limit->valuedouble);
 
-    checks_add(c, name, op, limit, actual, passed, !actual ? "absent" : number ? NULL : "not a number");
+    checks_add(c, name, op, limit, actual, passed,
+               !actual  ? "absent"
+               : number ? NULL
+                        : "not a number");
 }
 
-static void check_value(struct checks *c, enum field_kind kind, const cJSON *entry, const char *name, const cJSON *actual)
+static void check_value(struct checks *c, enum field_kind kind, const cJSON *entry,
+                        const char *name, const cJSON *actual)
 {
     switch (kind) {
     case FIELD_EXACT: {
         const cJSON *expected = json_get(entry, "equals");
 
-        checks_add(c, name, "==", expected, actual, actual && json_equal(actual, expected), actual ? NULL : "absent");
+        checks_add(c, name, "==", expected, actual, actual && json_equal(actual, expected),
+                   actual ? NULL : "absent");
         return;
     }
     case FIELD_ABSENT:
         checks_add(c, name, "absent", NULL, actual, !actual, actual ? "present" : NULL);
         return;
     case FIELD_ABSOLUTE: {
-        bool absolute = cJSON_IsString(actual) && actual->valuestring[0] == '/';
+        bool absolute = actual && cJSON_IsString(actual) && actual->valuestring[0] == '/';
 
         checks_add(c, name, "absolute_path", NULL, actual, absolute,
-                   !actual ? "absent" : absolute ? NULL : "not an absolute path");
+                   !actual    ? "absent"
+                   : absolute ? NULL
+                              : "not an absolute path");
         return;
     }
     case FIELD_FLOOR:
@@ -55,9 +63,10 @@ static void check_value(struct checks *c, enum field_kind kind, const cJSON *ent
 }
 
 /* One check for each match of a pattern, or one for its absence. */
-static int check_pattern(struct checks *c, enum field_kind kind, const cJSON *entry, const char *path, struct err *e)
+static int check_pattern(struct checks *c, enum field_kind kind, const cJSON *entry,
+                         const char *path, struct err *e)
 {
-    AUTO_POINTER_LIST struct pointer_list matches = { 0 };
+    AUTO_POINTER_LIST struct pointer_list matches = {0};
 
     if (pointer_expand(c->report, path, &matches, e) < 0)
         return -1;
@@ -78,7 +87,8 @@ int checks_fields(struct checks *c, const cJSON *accept, struct err *e)
             const char *path = check_text(entry, "path");
 
             if (!pointer_is_pattern(path))
-                check_value(c, families[i].kind, entry, check_name(entry, path), pointer_get(c->report, path));
+                check_value(c, families[i].kind, entry, check_name(entry, path),
+                            pointer_get(c->report, path));
             else if (check_pattern(c, families[i].kind, entry, path, e) < 0)
                 return -1;
         }

@@ -24,9 +24,11 @@ static void check_planned(const cJSON *markers, const cJSON *planned, struct pro
         if (found.count != 1)
             problems_add(p, "planned marker '%s': %zu instead of one", phase, found.count);
         else if (!found.valid)
-            problems_add(p, "planned marker '%s': elapsed_ms is not a JSON integer of 0 or more", phase);
+            problems_add(p, "planned marker '%s': elapsed_ms is not a JSON integer of 0 or more",
+                         phase);
         else if (!num_same(found.elapsed_ms, expected))
-            problems_add(p, "planned marker '%s' at %.0f ms, expected at %.0f ms", phase, found.elapsed_ms, expected);
+            problems_add(p, "planned marker '%s' at %.0f ms, expected at %.0f ms", phase,
+                         found.elapsed_ms, expected);
     }
 }
 
@@ -41,7 +43,8 @@ static void check_required(const cJSON *markers, const cJSON *required, struct p
         if (found.count == 0)
             problems_add(p, "marker '%s' is missing", phase->valuestring);
         else if (!found.valid)
-            problems_add(p, "marker '%s': elapsed_ms is not a JSON integer of 0 or more", phase->valuestring);
+            problems_add(p, "marker '%s': elapsed_ms is not a JSON integer of 0 or more",
+                         phase->valuestring);
     }
 }
 
@@ -60,8 +63,8 @@ static void check_order(const cJSON *markers, const cJSON *names, struct problem
             continue;
         }
         if (before && found.elapsed_ms < last)
-            problems_add(p, "marker '%s' at %.0f ms lies before '%s' at %.0f ms", phase->valuestring, found.elapsed_ms,
-                         before, last);
+            problems_add(p, "marker '%s' at %.0f ms lies before '%s' at %.0f ms",
+                         phase->valuestring, found.elapsed_ms, before, last);
         before = phase->valuestring;
         last = found.elapsed_ms;
     }
@@ -78,10 +81,12 @@ static void check_spans(const cJSON *markers, const cJSON *spans, struct problem
         double min = check_number(span, "min", 0);
 
         if (!from.valid || !to.valid)
-            problems_add(p, "'%s' to '%s' cannot be measured", check_text(span, "from"), check_text(span, "to"));
+            problems_add(p, "'%s' to '%s' cannot be measured", check_text(span, "from"),
+                         check_text(span, "to"));
         else if (!(to.elapsed_ms - from.elapsed_ms >= min))
-            problems_add(p, "'%s' to '%s' took %.0f ms, at least %.0f ms are needed", check_text(span, "from"),
-                         check_text(span, "to"), to.elapsed_ms - from.elapsed_ms, min);
+            problems_add(p, "'%s' to '%s' took %.0f ms, at least %.0f ms are needed",
+                         check_text(span, "from"), check_text(span, "to"),
+                         to.elapsed_ms - from.elapsed_ms, min);
     }
 }
 
@@ -97,16 +102,16 @@ static void check_rules(struct checks *c, const cJSON *rules)
         problems_add(&p, "%s", markers ? "not a list" : "absent");
     check_planned(markers, json_get(rules, "planned"), &p);
     check_required(markers, json_get(rules, "required"), &p);
-    cJSON_ArrayForEach(kind, json_get(rules, "forbidden_kinds"))
-        if (phases_has_kind(markers, kind->valuestring))
-            problems_add(&p, "a marker of the kind '%s' must not exist", kind->valuestring);
+    cJSON_ArrayForEach(
+        kind, json_get(rules, "forbidden_kinds")) if (phases_has_kind(markers, kind->valuestring))
+        problems_add(&p, "a marker of the kind '%s' must not exist", kind->valuestring);
     check_order(markers, json_get(rules, "monotonic"), &p);
     check_spans(markers, json_get(rules, "min_spans"), &p);
     checks_add_problems(c, check_name(rules, path), "phases", NULL, &p);
 }
 
-static void check_bound(struct checks *c, const cJSON *markers, const char *origin, double tolerance, const cJSON *bound,
-                        struct problems *p)
+static void check_bound(struct checks *c, const cJSON *markers, const char *origin,
+                        double tolerance, const cJSON *bound, struct problems *p)
 {
     const char *path = check_text(bound, "value");
     const char *phase = check_text(bound, "phase");
@@ -120,8 +125,8 @@ static void check_bound(struct checks *c, const cJSON *markers, const char *orig
     else if (zero.count != 1 || !zero.valid || at.count != 1 || !at.valid)
         problems_add(p, "marker '%s' or '%s' is missing, repeated or malformed", origin, phase);
     else if (!(fabs(value->valuedouble - expected) <= tolerance))
-        problems_add(p, "%s is %.9g s, marker '%s' lies at %.9g s: more than %.9g s apart", path, value->valuedouble, phase,
-                     expected, tolerance);
+        problems_add(p, "%s is %.9g s, marker '%s' lies at %.9g s: more than %.9g s apart", path,
+                     value->valuedouble, phase, expected, tolerance);
 }
 
 static int check_binding(struct checks *c, const cJSON *entry, struct err *e)
@@ -149,8 +154,7 @@ int checks_phases(struct checks *c, const cJSON *accept, struct err *e)
 
     if (rules)
         check_rules(c, rules);
-    cJSON_ArrayForEach(entry, json_get(accept, "bindings"))
-        if (check_binding(c, entry, e) < 0)
-            return -1;
+    cJSON_ArrayForEach(entry,
+                       json_get(accept, "bindings")) if (check_binding(c, entry, e) < 0) return -1;
     return 0;
 }

@@ -32,22 +32,22 @@ struct recompute {
 
 static struct value number(double v)
 {
-    return (struct value){ .kind = isfinite(v) ? VALUE_NUMBER : VALUE_UNKNOWN, .v = v };
+    return (struct value){.kind = isfinite(v) ? VALUE_NUMBER : VALUE_UNKNOWN, .v = v};
 }
 
 static struct value count(size_t n)
 {
-    return (struct value){ .kind = VALUE_COUNT, .v = (double) n };
+    return (struct value){.kind = VALUE_COUNT, .v = (double) n};
 }
 
 static struct value truth(bool t)
 {
-    return (struct value){ .kind = VALUE_TRUTH, .v = t ? 1 : 0 };
+    return (struct value){.kind = VALUE_TRUTH, .v = t ? 1 : 0};
 }
 
 static struct value known(bool is_known, double v)
 {
-    return is_known ? number(v) : (struct value){ .kind = VALUE_UNKNOWN };
+    return is_known ? number(v) : (struct value){.kind = VALUE_UNKNOWN};
 }
 
 static bool agrees(const struct recompute *r, const cJSON *reported, struct value v)
@@ -77,7 +77,8 @@ static void compare(struct recompute *r, const cJSON *field, struct value v)
     else if (cJSON_IsNumber(reported))
         problems_add(r->p, "%s is %.17g, the samples give %.17g", path, reported->valuedouble, v.v);
     else
-        problems_add(r->p, "%s is %s, the samples give %.17g", path, reported ? json_type_name(reported) : "absent", v.v);
+        problems_add(r->p, "%s is %s, the samples give %.17g", path,
+                     reported ? json_type_name(reported) : "absent", v.v);
 }
 
 static bool is(const cJSON *field, const char *word)
@@ -130,7 +131,8 @@ static int compare_totals(struct recompute *r, struct err *e)
         else if (is(field, "growth-per-hour"))
             compare(r, field, number(per_sec * SECONDS_PER_HOUR));
         else
-            return err_set(e, ERR_INTERNAL, "acceptance.word", "no rule for '%s'", check_text(field, "is"));
+            return err_set(e, ERR_INTERNAL, "acceptance.word", "no rule for '%s'",
+                           check_text(field, "is"));
     }
     return 0;
 }
@@ -139,7 +141,7 @@ static int compare_tail(struct recompute *r, const cJSON *rules, struct err *e)
 {
     const char *path = check_text(rules, "requested");
     const cJSON *requested = pointer_get(r->c->report, path);
-    struct tail tail = { 0 };
+    struct tail tail = {0};
     const cJSON *field = NULL;
 
     if (!cJSON_IsNumber(requested)) {
@@ -159,7 +161,8 @@ static int compare_tail(struct recompute *r, const cJSON *rules, struct err *e)
         else if (is(field, "growth-per-minute"))
             compare(r, field, number(tail.per_minute));
         else
-            return err_set(e, ERR_INTERNAL, "acceptance.word", "no rule for '%s'", check_text(field, "is"));
+            return err_set(e, ERR_INTERNAL, "acceptance.word", "no rule for '%s'",
+                           check_text(field, "is"));
     }
     return 0;
 }
@@ -172,25 +175,25 @@ static struct value window_value(const struct window *w, const char *word)
         const char *word;
         struct value value;
     } values[] = {
-        { "first-sample", number(w->first) },
-        { "last-sample", number(w->last) },
-        { "coverage", number(w->coverage) },
-        { "sample-count", count(w->n) },
-        { "boundary-tolerance", number(w->tolerance) },
-        { "complete", truth(w->complete) },
-        { "growth-per-minute", number(w->least_squares_per_sec * SECONDS_PER_MINUTE) },
-        { "growth-per-hour", number(w->least_squares_per_sec * SECONDS_PER_HOUR) },
-        { "start-median", known(bands, ends->start_median) },
-        { "end-median", known(bands, ends->end_median) },
-        { "retained", known(bands, ends->retained) },
-        { "start-time", known(bands, ends->start_t) },
-        { "end-time", known(bands, ends->end_t) },
-        { "separation", known(bands, ends->separation) },
-        { "band", known(bands, ends->band) },
-        { "start-sample-count", bands ? count(ends->start_count) : known(false, 0) },
-        { "end-sample-count", bands ? count(ends->end_count) : known(false, 0) },
-        { "endpoint-growth-per-hour", known(bands, ends->rate_per_hour) },
-        { "theil-sen-per-hour", known(w->has_theil_sen, w->theil_sen_per_hour) },
+        {"first-sample", number(w->first)},
+        {"last-sample", number(w->last)},
+        {"coverage", number(w->coverage)},
+        {"sample-count", count(w->n)},
+        {"boundary-tolerance", number(w->tolerance)},
+        {"complete", truth(w->complete)},
+        {"growth-per-minute", number(w->least_squares_per_sec * SECONDS_PER_MINUTE)},
+        {"growth-per-hour", number(w->least_squares_per_sec * SECONDS_PER_HOUR)},
+        {"start-median", known(bands, ends->start_median)},
+        {"end-median", known(bands, ends->end_median)},
+        {"retained", known(bands, ends->retained)},
+        {"start-time", known(bands, ends->start_t)},
+        {"end-time", known(bands, ends->end_t)},
+        {"separation", known(bands, ends->separation)},
+        {"band", known(bands, ends->band)},
+        {"start-sample-count", bands ? count(ends->start_count) : known(false, 0)},
+        {"end-sample-count", bands ? count(ends->end_count) : known(false, 0)},
+        {"endpoint-growth-per-hour", known(bands, ends->rate_per_hour)},
+        {"theil-sen-per-hour", known(w->has_theil_sen, w->theil_sen_per_hour)},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(values); i++)
@@ -225,8 +228,9 @@ static bool check_span(struct recompute *r, const cJSON *rules, double start, do
         return false;
     if (end - start >= coverage - under && end - start <= coverage + over)
         return true;
-    problems_add(r->p, "%s to %s spans %.9g s, %s asks for %.9g s", check_text(rules, "requested_start"),
-                 check_text(rules, "requested_end"), end - start, path, coverage);
+    problems_add(r->p, "%s to %s spans %.9g s, %s asks for %.9g s",
+                 check_text(rules, "requested_start"), check_text(rules, "requested_end"),
+                 end - start, path, coverage);
     return false;
 }
 
@@ -234,32 +238,32 @@ static bool wants_theil_sen(const cJSON *rules)
 {
     const cJSON *field = NULL;
 
-    cJSON_ArrayForEach(field, json_get(rules, "fields"))
-        if (is(field, "theil-sen-per-hour"))
-            return true;
+    cJSON_ArrayForEach(field,
+                       json_get(rules, "fields")) if (is(field, "theil-sen-per-hour")) return true;
     return false;
 }
 
 static int compare_window(struct recompute *r, const cJSON *rules, struct err *e)
 {
-    double start = 0;
-    double end = 0;
-    struct window w = { 0 };
-    enum window_state state = WINDOW_OK;
+    struct window_request request = {.boundary_factor = r->boundary_factor,
+                                     .endpoint = &r->endpoint,
+                                     .theil_sen = wants_theil_sen(rules)};
+    struct window w = {0};
     const cJSON *field = NULL;
-    bool has_start = read_number(r, check_text(rules, "requested_start"), &start);
-    bool has_end = read_number(r, check_text(rules, "requested_end"), &end);
+    bool has_start = read_number(r, check_text(rules, "requested_start"), &request.start);
+    bool has_end = read_number(r, check_text(rules, "requested_end"), &request.end);
 
-    if (!has_start || !has_end || !check_span(r, rules, start, end))
+    if (!has_start || !has_end || !check_span(r, rules, request.start, request.end))
         return 0;
-    if (window_evaluate(&r->samples, start, end, r->boundary_factor, &r->endpoint, wants_theil_sen(rules), &w, &state, e) <
-        0)
+    if (window_evaluate(&r->samples, &request, &w, e) < 0)
         return -1;
-    if (state != WINDOW_OK) {
-        problems_add(r->p, "%s: %s", check_text(rules, "requested_start"), window_state_name(state));
+    if (w.state != WINDOW_OK) {
+        problems_add(r->p, "%s: %s", check_text(rules, "requested_start"),
+                     window_state_name(w.state));
         return 0;
     }
-    cJSON_ArrayForEach(field, json_get(rules, "fields")) compare(r, field, window_value(&w, check_text(field, "is")));
+    cJSON_ArrayForEach(field, json_get(rules, "fields"))
+        compare(r, field, window_value(&w, check_text(field, "is")));
     return 0;
 }
 
@@ -274,9 +278,8 @@ static int compare_all(struct recompute *r, struct err *e)
     }
     if (compare_totals(r, e) < 0 || (tail && compare_tail(r, tail, e) < 0))
         return -1;
-    cJSON_ArrayForEach(window, json_get(r->rules, "windows"))
-        if (compare_window(r, window, e) < 0)
-            return -1;
+    cJSON_ArrayForEach(window, json_get(r->rules, "windows")) if (compare_window(r, window, e) <
+                                                                  0) return -1;
     return 0;
 }
 
@@ -308,10 +311,10 @@ int checks_recompute(struct checks *c, const cJSON *accept, struct err *e)
 {
     const cJSON *rules = json_get(accept, "recompute");
     const char *path = check_text(json_get(rules, "samples"), "path");
-    struct samples_members members = { 0 };
+    struct samples_members members = {0};
     const char *problem = "";
     struct problems p;
-    struct recompute r = { .c = c, .rules = rules, .p = &p };
+    struct recompute r = {.c = c, .rules = rules, .p = &p};
     int result = 0;
 
     if (!rules)

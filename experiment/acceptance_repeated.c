@@ -18,7 +18,8 @@ static void check_exact(const cJSON *element, size_t index, const cJSON *rules, 
         const cJSON *actual = pointer_get(element, path);
 
         if (!actual || !json_equal(actual, json_get(rule, "equals")))
-            problems_add(p, "element %zu: %s is %s", index, path, actual ? "another value" : "absent");
+            problems_add(p, "element %zu: %s is %s", index, path,
+                         actual ? "another value" : "absent");
     }
 }
 
@@ -70,7 +71,9 @@ static void check_series(const cJSON *element, size_t index, const cJSON *rules,
 
         if (!expected || !actual || !json_equal(actual, expected))
             problems_add(p, "element %zu: %s is %s", index, path,
-                         !expected ? "without an expected value" : actual ? "another value" : "absent");
+                         !expected ? "without an expected value"
+                         : actual  ? "another value"
+                                   : "absent");
     }
 }
 

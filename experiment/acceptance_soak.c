@@ -16,11 +16,12 @@
 enum { ERROR_SIZE = 200 };
 
 /* End of the active phase in seconds; false when the report does not tell. */
-static bool find_active_end(const struct checks *c, const cJSON *accept, const cJSON *rules, double *out)
+static bool find_active_end(const struct checks *c, const cJSON *accept, const cJSON *rules,
+                            double *out)
 {
     const char *phase = check_text(rules, "active_end");
     const cJSON *secs = pointer_get(c->report, check_text(rules, "active_secs"));
-    struct phase_found found = { 0 };
+    struct phase_found found = {0};
 
     if (phase[0] == '\0') {
         if (!cJSON_IsNumber(secs) || !isfinite(secs->valuedouble))
@@ -33,21 +34,24 @@ static bool find_active_end(const struct checks *c, const cJSON *accept, const c
     return found.count == 1 && found.valid;
 }
 
-static int load(const struct checks *c, const cJSON *rules, struct samples *out, const char **out_problem, struct err *e)
+static int load(const struct checks *c, const cJSON *rules, struct samples *out,
+                const char **out_problem, struct err *e)
 {
     const cJSON *samples = json_get(rules, "samples");
-    const struct samples_members members = { .t = check_text(samples, "t"), .value = check_text(samples, "value") };
+    const struct samples_members members = {.t = check_text(samples, "t"),
+                                            .value = check_text(samples, "value")};
 
     if (samples)
-        return samples_from_json(pointer_get(c->report, check_text(samples, "path")), &members, out, out_problem, e);
+        return samples_from_json(pointer_get(c->report, check_text(samples, "path")), &members, out,
+                                 out_problem, e);
     if (c->in->samples_csv)
         return samples_read_csv(c->in->samples_csv, c->in->samples_len, out, out_problem, e);
     *out_problem = "no_samples";
     return 0;
 }
 
-static void explain(const struct checks *c, const cJSON *rules, const struct soak_rule *rule, const struct soak *soak,
-                    bool *passed, char error[ERROR_SIZE])
+static void explain(const struct checks *c, const cJSON *rules, const struct soak_rule *rule,
+                    const struct soak *soak, bool *passed, char error[ERROR_SIZE])
 {
     const char *path = check_text(rules, "reported");
     const cJSON *reported = pointer_get(c->report, path);
@@ -56,11 +60,11 @@ static void explain(const struct checks *c, const cJSON *rules, const struct soa
     soak_window_name(soak->window, rule, window);
     *passed = soak->passes;
     if (!soak->complete) {
-        (void) snprintf(error, ERROR_SIZE, "only %s: %zu samples over %.9g s do not qualify", window, soak->n,
-                        soak->coverage);
+        (void) snprintf(error, ERROR_SIZE, "only %s: %zu samples over %.9g s do not qualify",
+                        window, soak->n, soak->coverage);
     } else if (path[0] != '\0' && (!cJSON_IsNumber(reported) ||
-                                   !stats_close(reported->valuedouble, soak->theil_sen_per_hour, REL_TOLERANCE,
-                                                ABS_TOLERANCE))) {
+                                   !stats_close(reported->valuedouble, soak->theil_sen_per_hour,
+                                                REL_TOLERANCE, ABS_TOLERANCE))) {
         *passed = false;
         (void) snprintf(error, ERROR_SIZE, "%.80s is not what the samples give", path);
     }
@@ -69,10 +73,10 @@ static void explain(const struct checks *c, const cJSON *rules, const struct soa
 int checks_soak(struct checks *c, const cJSON *accept, struct err *e)
 {
     const cJSON *rules = json_get(c->in->definition->policy, "soak");
-    AUTO_SAMPLES struct samples samples = { 0 };
+    AUTO_SAMPLES struct samples samples = {0};
     AUTO_JSON cJSON *actual = NULL;
     struct soak_rule rule;
-    struct soak soak = { 0 };
+    struct soak soak = {0};
     const char *problem = "";
     char error[ERROR_SIZE] = "";
     bool passed = false;
@@ -100,7 +104,7 @@ int checks_soak(struct checks *c, const cJSON *accept, struct err *e)
         if (!actual)
             return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
     }
-    checks_add(c, check_name(rules, "soak"), "<=", json_get(rules, "limit_mb_per_hour"), actual, passed,
-               error[0] != '\0' ? error : NULL);
+    checks_add(c, check_name(rules, "soak"), "<=", json_get(rules, "limit_mb_per_hour"), actual,
+               passed, error[0] != '\0' ? error : NULL);
     return 0;
 }

@@ -5,8 +5,7 @@
 #include "experiment/stats.h"
 
 const struct endpoint_rule endpoint_rule_default = {
-    .fraction = 6.0, .cap_secs = 60.0, .min_samples = 6, .min_band = 3
-};
+    .fraction = 6.0, .cap_secs = 60.0, .min_samples = 6, .min_band = 3};
 
 const char *endpoint_state_name(enum endpoint_state state)
 {
@@ -39,8 +38,8 @@ static void find_bands(const double *t, size_t n, struct endpoint *out)
     out->end_count = n - first_of_end;
 }
 
-static enum endpoint_state check_samples(const double *t, size_t n, const struct endpoint_rule *rule,
-                                         struct endpoint *out)
+static enum endpoint_state check_samples(const double *t, size_t n,
+                                         const struct endpoint_rule *rule, struct endpoint *out)
 {
     for (size_t i = 1; i < n; i++)
         if (t[i] < t[i - 1])
@@ -60,7 +59,7 @@ static enum endpoint_state check_samples(const double *t, size_t n, const struct
 int endpoint_estimate(const double *t, const double *y, size_t n, const struct endpoint_rule *rule,
                       struct endpoint *out, struct err *e)
 {
-    struct endpoint r = { 0 };
+    struct endpoint r = {0};
     size_t tail = 0;
 
     r.state = check_samples(t, n, rule, &r);
@@ -71,7 +70,8 @@ int endpoint_estimate(const double *t, const double *y, size_t n, const struct e
     tail = n - r.end_count;
     if (stats_median(y, r.start_count, &r.start_median, e) < 0 ||
         stats_median(y + tail, r.end_count, &r.end_median, e) < 0 ||
-        stats_median(t, r.start_count, &r.start_t, e) < 0 || stats_median(t + tail, r.end_count, &r.end_t, e) < 0)
+        stats_median(t, r.start_count, &r.start_t, e) < 0 ||
+        stats_median(t + tail, r.end_count, &r.end_t, e) < 0)
         return -1;
     r.separation = r.end_t - r.start_t;
     r.retained = r.end_median - r.start_median;

@@ -1,7 +1,7 @@
 /*
- * estimator: growth between the two ends of a window: medians of the first and the last band of samples, and the rate
- * between their representative times. Noise inside the window does not count, only what is retained. Units: seconds,
- * MB, MB per hour. Knows no phases and no verdicts.
+ * estimator: growth between the two ends of a window: medians of the first and the last band of
+ * samples, and the rate between their representative times. Noise inside the window does not count,
+ * only what is retained. Units: seconds, MB, MB per hour. Knows no phases and no verdicts.
  */
 #pragma once
 
@@ -25,11 +25,11 @@ extern const struct endpoint_rule endpoint_rule_default;
 
 enum endpoint_state {
     ENDPOINT_OK,
-    ENDPOINT_NOT_SORTED,      /* a decreasing time */
-    ENDPOINT_TOO_FEW,         /* fewer than min_samples */
-    ENDPOINT_NO_COVERAGE,     /* last time = first time */
-    ENDPOINT_BAND_TOO_FEW,    /* fewer than min_band in a band */
-    ENDPOINT_NO_SEPARATION,   /* representative times do not rise */
+    ENDPOINT_NOT_SORTED,    /* a decreasing time */
+    ENDPOINT_TOO_FEW,       /* fewer than min_samples */
+    ENDPOINT_NO_COVERAGE,   /* last time = first time */
+    ENDPOINT_BAND_TOO_FEW,  /* fewer than min_band in a band */
+    ENDPOINT_NO_SEPARATION, /* representative times do not rise */
 };
 
 struct endpoint {

@@ -53,7 +53,7 @@ const char *leak_verdict_name(enum leak_verdict verdict)
 bool leak_window_parse(const char *text, struct leak_window *out)
 {
     const char *dots = strstr(text, "..");
-    struct leak_window w = { 0 };
+    struct leak_window w = {0};
 
     if (!dots || !num_parse_i64(text, (size_t) (dots - text), &w.from_ms) ||
         !num_parse_i64(dots + 2, strlen(dots + 2), &w.to_ms) || w.from_ms > w.to_ms)
@@ -93,7 +93,8 @@ static int compare_integer(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The lower middle of the gaps between samples: a 599.5 s span sampled every 0.5 s is ten minutes. */
+/* The lower middle of the gaps between samples: a 599.5 s span sampled every 0.5 s is ten minutes.
+ */
 static int lower_middle_gap(const struct samples *s, int64_t *out, struct err *e)
 {
     AUTO_FREE int64_t *gaps = NULL;
@@ -156,7 +157,7 @@ static double autocorrelation(const double *v, size_t n)
 /* Slope of the blocks, noise about it and its standard error, widened for correlated noise. */
 static int judge_blocks(const struct blocks *b, struct numbers *out, struct err *e)
 {
-    struct stats_slope slope = { 0 };
+    struct stats_slope slope = {0};
     AUTO_FREE double *residuals = calloc(b->n, sizeof *residuals);
     double k = (double) b->n;
     double middle = 0;
@@ -193,12 +194,13 @@ static int measure(const struct samples *s, struct numbers *out, struct err *e)
 {
     AUTO_FREE double *t = calloc(s->n, sizeof *t);
     AUTO_FREE double *y = calloc(s->n, sizeof *y);
-    struct blocks b = { .t = t, .y = y };
+    struct blocks b = {.t = t, .y = y};
 
     if (!t || !y)
         return err_set(e, ERR_NOMEM, "leak.memory", "out of memory");
     out->has_series = true;
-    if (endpoint_estimate(s->t_secs, s->value, s->n, &endpoint_rule_default, &out->endpoint, e) < 0 ||
+    if (endpoint_estimate(s->t_secs, s->value, s->n, &endpoint_rule_default, &out->endpoint, e) <
+            0 ||
         stats_theil_sen(s->t_secs, s->value, s->n, &out->theil_sen, NULL, e) < 0)
         return -1;
     out->ols = stats_least_squares(s->t_secs, s->value, s->n).slope * SECONDS_PER_HOUR;
@@ -239,7 +241,8 @@ static void add_number(struct json_doc *d, cJSON *parent, const char *key, bool 
         json_add_null(d, parent, key);
 }
 
-static void add_gate(struct json_doc *d, cJSON *parent, const char *key, bool known, double v, double limit)
+static void add_gate(struct json_doc *d, cJSON *parent, const char *key, bool known, double v,
+                     double limit)
 {
     json_add_string(d, parent, key, !known ? NULL : v <= limit ? "PASS" : "FAIL");
 }
@@ -271,7 +274,7 @@ static void add_numbers(struct json_doc *d, const struct numbers *v, double limi
 static int write_document(const struct numbers *v, const char *reason, double limit, size_t n,
                           const struct leak_window *window, struct leak *out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d = { 0 };
+    AUTO_JSON_DOC struct json_doc d = {0};
 
     json_doc_init_object(&d);
     json_add_string(&d, NULL, "schema", "cleanrun-leak/1");
@@ -292,16 +295,17 @@ static int write_document(const struct numbers *v, const char *reason, double li
     return out->document ? 0 : -1;
 }
 
-int leak_evaluate(const char *csv, size_t len, double limit_mb_per_hour, const struct leak_window *window,
-                  struct leak *out, struct err *e)
+int leak_evaluate(const char *csv, size_t len, double limit_mb_per_hour,
+                  const struct leak_window *window, struct leak *out, struct err *e)
 {
-    AUTO_SAMPLES struct samples s = { 0 };
-    struct leak made = { .verdict = LEAK_INVALID };
-    struct numbers v = { 0 };
+    AUTO_SAMPLES struct samples s = {0};
+    struct leak made = {.verdict = LEAK_INVALID};
+    struct numbers v = {0};
     const char *reason = NULL;
 
     if (!isfinite(limit_mb_per_hour) || limit_mb_per_hour < 0)
-        return err_set(e, ERR_USAGE, "leak.limit", "the limit must be a number of MB per hour, 0 or more");
+        return err_set(e, ERR_USAGE, "leak.limit",
+                       "the limit must be a number of MB per hour, 0 or more");
     if (samples_read_csv(csv, len, &s, &reason, e) < 0)
         return -1;
     if (reason[0] == '\0' && !is_sorted(&s))
@@ -326,5 +330,5 @@ void leak_fini(struct leak *l)
     if (!l)
         return;
     json_free(l->document);
-    *l = (struct leak){ 0 };
+    *l = (struct leak){0};
 }

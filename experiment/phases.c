@@ -17,14 +17,14 @@ static bool is_actual(const cJSON *marker)
 
     if (!kind)
         return true;
-    return cJSON_IsString(kind) &&
-           (strcmp(kind->valuestring, "actual") == 0 || strncmp(kind->valuestring, "actual_", 7) == 0);
+    return cJSON_IsString(kind) && (strcmp(kind->valuestring, "actual") == 0 ||
+                                    strncmp(kind->valuestring, "actual_", 7) == 0);
 }
 
 /* kind NULL: observed ones. */
 static struct phase_found find(const cJSON *markers, const char *phase, const char *kind)
 {
-    struct phase_found found = { 0 };
+    struct phase_found found = {0};
     const cJSON *marker = NULL;
 
     if (!cJSON_IsArray(markers))
@@ -33,7 +33,8 @@ static struct phase_found find(const cJSON *markers, const char *phase, const ch
     {
         const cJSON *elapsed = json_get(marker, "elapsed_ms");
 
-        if (!text_is(marker, "phase", phase) || !(kind ? text_is(marker, "kind", kind) : is_actual(marker)))
+        if (!text_is(marker, "phase", phase) ||
+            !(kind ? text_is(marker, "kind", kind) : is_actual(marker)))
             continue;
         if (found.count++ == 0 && json_is_integer(elapsed) && elapsed->valuedouble >= 0) {
             found.valid = true;
@@ -59,8 +60,6 @@ bool phases_has_kind(const cJSON *markers, const char *kind)
 
     if (!cJSON_IsArray(markers))
         return false;
-    cJSON_ArrayForEach(marker, markers)
-        if (text_is(marker, "kind", kind))
-            return true;
+    cJSON_ArrayForEach(marker, markers) if (text_is(marker, "kind", kind)) return true;
     return false;
 }

@@ -1,4 +1,5 @@
-/* phases: looking up phase markers, [{phase, kind, elapsed_ms}] in a report or a manifest. Knows no rule about them. */
+/* phases: looking up phase markers, [{phase, kind, elapsed_ms}] in a report or a manifest. Knows no
+ * rule about them. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -11,7 +12,8 @@ struct phase_found {
     double elapsed_ms; /* of the first, when valid */
 };
 
-/* Markers that were observed: kind "actual" or beginning with "actual_"; a marker without a kind counts as observed. */
+/* Markers that were observed: kind "actual" or beginning with "actual_"; a marker without a kind
+ * counts as observed. */
 struct phase_found phases_find_actual(const cJSON *markers, const char *phase);
 /* Markers of exactly this kind. */
 struct phase_found phases_find_kind(const cJSON *markers, const char *phase, const char *kind);

@@ -31,9 +31,12 @@ static bool find_marker(const cJSON *markers, const char *phase, double *out_sec
     return true;
 }
 
-static int derive_window(const struct samples *s, const cJSON *markers, struct derived *d, struct err *e)
+static int derive_window(const struct samples *s, const cJSON *markers, struct derived *d,
+                         struct err *e)
 {
-    enum window_state state = WINDOW_OK;
+    struct window_request request = {.boundary_factor = d->rule.boundary_factor,
+                                     .endpoint = &d->rule.endpoint,
+                                     .theil_sen = true};
     bool has_start = find_marker(markers, d->rule.start_phase, &d->start);
     bool has_end = find_marker(markers, d->rule.end_phase, &d->end);
 
@@ -42,11 +45,12 @@ static int derive_window(const struct samples *s, const cJSON *markers, struct d
                                : "the end marker is missing, repeated or malformed";
         return 0;
     }
-    if (window_evaluate(s, d->start, d->end, d->rule.boundary_factor, &d->rule.endpoint, true, &d->window, &state, e) <
-        0)
+    request.start = d->start;
+    request.end = d->end;
+    if (window_evaluate(s, &request, &d->window, e) < 0)
         return -1;
-    d->reason = window_state_name(state);
-    d->evaluated = state == WINDOW_OK;
+    d->reason = window_state_name(d->window.state);
+    d->evaluated = d->window.state == WINDOW_OK;
     if (!d->evaluated)
         return 0;
     d->complete = d->window.complete && d->window.n >= d->rule.min_samples &&
@@ -114,8 +118,10 @@ static void write_window(struct json_doc *doc, cJSON *parent, const struct deriv
     add_number(doc, o, "retained_mb", bands, w->endpoint.retained);
     add_number(doc, o, "separation_secs", bands, w->endpoint.separation);
     add_number(doc, o, "endpoint_mb_per_hour", bands, w->endpoint.rate_per_hour);
-    add_number(doc, o, "theil_sen_mb_per_hour", d->evaluated && w->has_theil_sen, w->theil_sen_per_hour);
-    add_number(doc, o, "ols_mb_per_hour", d->evaluated, w->least_squares_per_sec * SECONDS_PER_HOUR);
+    add_number(doc, o, "theil_sen_mb_per_hour", d->evaluated && w->has_theil_sen,
+               w->theil_sen_per_hour);
+    add_number(doc, o, "ols_mb_per_hour", d->evaluated,
+               w->least_squares_per_sec * SECONDS_PER_HOUR);
     add_number(doc, o, "growth_mb_per_hour", known, rate);
     if (d->reason[0] != '\0')
         json_add_string(doc, o, "reason", d->reason);
@@ -128,7 +134,8 @@ static void write_cpu(struct json_doc *doc, const struct samples *s)
 
     for (size_t i = 1; s->cpu_pct && i < s->n; i++)
         sum += s->cpu_pct[i];
-    add_number(doc, NULL, "avg_cpu_pct", s->cpu_pct && s->n > 1, s->n > 1 ? sum / (double) (s->n - 1) : 0);
+    add_number(doc, NULL, "avg_cpu_pct", s->cpu_pct && s->n > 1,
+               s->n > 1 ? sum / (double) (s->n - 1) : 0);
 }
 
 static int write_totals(struct json_doc *doc, const struct samples *s, struct err *e)
@@ -164,10 +171,10 @@ static void embed(struct json_doc *doc, const struct samples *s)
     }
 }
 
-int resources_derive(const struct definition *d, const struct samples *s, const cJSON *markers, cJSON **out,
-                     struct err *e)
+int resources_derive(const struct definition *d, const struct samples *s, const cJSON *markers,
+                     cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc doc = { 0 };
+    AUTO_JSON_DOC struct json_doc doc = {0};
     const cJSON *windows = json_get(d->experiment, "windows");
     const cJSON *entry = NULL;
     cJSON *parent = NULL;
@@ -178,7 +185,7 @@ int resources_derive(const struct definition *d, const struct samples *s, const 
     parent = json_add_object(&doc, NULL, "windows");
     cJSON_ArrayForEach(entry, windows)
     {
-        struct derived w = { .reason = "", .start = (double) NAN, .end = (double) NAN };
+        struct derived w = {.reason = "", .start = (double) NAN, .end = (double) NAN};
 
         window_rule_from(entry, &w.rule);
         if (derive_window(s, markers, &w, e) < 0)
@@ -206,13 +213,14 @@ static bool read_column(const cJSON *array, size_t n, bool integer, double *out)
     return cJSON_IsArray(array) && i == n;
 }
 
-int resources_embedded_samples(const cJSON *section, struct samples *out, const char **out_problem, struct err *e)
+int resources_embedded_samples(const cJSON *section, struct samples *out, const char **out_problem,
+                               struct err *e)
 {
     const cJSON *columns = json_get(section, "samples");
     const cJSON *t = json_get(columns, "t_ms");
     const cJSON *cpu = json_get(columns, "cpu_pct");
     const cJSON *j = NULL;
-    AUTO_SAMPLES struct samples s = { 0 };
+    AUTO_SAMPLES struct samples s = {0};
     size_t n = 0;
 
     *out_problem = "";
@@ -225,7 +233,8 @@ int resources_embedded_samples(const cJSON *section, struct samples *out, const 
         return err_set(e, ERR_LIMIT, "samples.count", "more than %zu samples", LIMIT_SAMPLES);
     if (samples_alloc(n, cpu != NULL, true, &s, e) < 0)
         return -1;
-    if (!read_column(t, n, true, s.t_secs) || !read_column(json_get(columns, "rss_kib"), n, true, s.value) ||
+    if (!read_column(t, n, true, s.t_secs) ||
+        !read_column(json_get(columns, "rss_kib"), n, true, s.value) ||
         (cpu && !read_column(cpu, n, false, s.cpu_pct))) {
         *out_problem = "not_number";
         return 0;
@@ -237,6 +246,6 @@ int resources_embedded_samples(const cJSON *section, struct samples *out, const 
         s.value[i] = (double) s.rss_kib[i] / 1024.0;
     }
     *out = s;
-    s = (struct samples){ 0 };
+    s = (struct samples){0};
     return 0;
 }

@@ -1,5 +1,6 @@
 #include "experiment/samples.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -23,12 +24,12 @@ void samples_fini(struct samples *s)
     free(s->cpu_pct);
     free(s->t_ms);
     free(s->rss_kib);
-    *s = (struct samples){ 0 };
+    *s = (struct samples){0};
 }
 
 int samples_alloc(size_t n, bool with_cpu, bool with_integers, struct samples *out, struct err *e)
 {
-    struct samples s = { .n = n };
+    struct samples s = {.n = n};
     size_t room = n ? n : 1;
 
     s.t_secs = calloc(room, sizeof *s.t_secs);
@@ -39,7 +40,8 @@ int samples_alloc(size_t n, bool with_cpu, bool with_integers, struct samples *o
         s.t_ms = calloc(room, sizeof *s.t_ms);
         s.rss_kib = calloc(room, sizeof *s.rss_kib);
     }
-    if (!s.t_secs || !s.value || (with_cpu && !s.cpu_pct) || (with_integers && (!s.t_ms || !s.rss_kib))) {
+    if (!s.t_secs || !s.value || (with_cpu && !s.cpu_pct) ||
+        (with_integers && (!s.t_ms || !s.rss_kib))) {
         samples_fini(&s);
         return err_set(e, ERR_NOMEM, "samples.memory", "out of memory");
     }
@@ -69,7 +71,7 @@ static bool next_line(struct reader *r, struct cell *out)
         return false;
     newline = memchr(r->p, '\n', (size_t) (r->end - r->p));
     stop = newline ? newline : r->end;
-    *out = (struct cell){ .p = r->p, .len = (size_t) (stop - r->p) };
+    *out = (struct cell){.p = r->p, .len = (size_t) (stop - r->p)};
     if (out->len > 0 && out->p[out->len - 1] == '\r')
         out->len--;
     r->p = newline ? newline + 1 : r->end;
@@ -89,7 +91,7 @@ static size_t split(struct cell line, struct cell cells[COLUMNS_MAX])
 
         if (n == COLUMNS_MAX)
             return COLUMNS_MAX + 1;
-        cells[n++] = (struct cell){ .p = p, .len = (size_t) (stop - p) };
+        cells[n++] = (struct cell){.p = p, .len = (size_t) (stop - p)};
         if (!comma)
             return n;
         p = comma + 1;
@@ -103,17 +105,19 @@ static bool cell_is(struct cell c, const char *word)
 
 static int read_header(struct reader *r, struct err *e)
 {
-    struct cell line = { 0 };
+    struct cell line = {0};
     struct cell cells[COLUMNS_MAX];
 
     if (!next_line(r, &line) || line.len < sizeof header_start - 1 ||
         memcmp(line.p, header_start, sizeof header_start - 1) != 0)
-        return err_set(e, ERR_INPUT, "samples.header", "the first line must begin with '%s'", header_start);
+        return err_set(e, ERR_INPUT, "samples.header", "the first line must begin with '%s'",
+                       header_start);
     r->columns = split(line, cells);
     if (r->columns > COLUMNS_MAX)
         return err_set(e, ERR_LIMIT, "samples.columns", "more than %d columns", COLUMNS_MAX);
-    if (!cell_is(cells[1], "rss_kib"))
-        return err_set(e, ERR_INPUT, "samples.header", "the first columns must be '%s'", header_start);
+    if (r->columns < 2 || !cell_is(cells[1], "rss_kib"))
+        return err_set(e, ERR_INPUT, "samples.header", "the first columns must be '%s'",
+                       header_start);
     for (size_t i = 2; i < r->columns; i++)
         if (cell_is(cells[i], "cpu_pct"))
             r->cpu_column = i;
@@ -122,7 +126,7 @@ static int read_header(struct reader *r, struct err *e)
 
 static const char *integer_problem(struct cell c)
 {
-    static const char *const words[] = { "nan", "inf" };
+    static const char *const words[] = {"nan", "inf"};
     double v = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
@@ -138,6 +142,7 @@ static const char *read_row(const struct reader *r, struct cell line, struct sam
 {
     struct cell cells[COLUMNS_MAX];
 
+    assert(s->t_ms && s->rss_kib);
     if (split(line, cells) != r->columns)
         return "row_length";
     for (size_t i = 0; i < 2; i++)
@@ -145,7 +150,8 @@ static const char *read_row(const struct reader *r, struct cell line, struct sam
             return integer_problem(cells[i]);
     if (s->rss_kib[row] < 0)
         return "negative";
-    if (!num_is_safe_integer((double) s->t_ms[row]) || !num_is_safe_integer((double) s->rss_kib[row]))
+    if (!num_is_safe_integer((double) s->t_ms[row]) ||
+        !num_is_safe_integer((double) s->rss_kib[row]))
         return "not_integer";
     s->t_secs[row] = (double) s->t_ms[row] / MS_PER_SEC;
     s->value[row] = (double) s->rss_kib[row] / KIB_PER_MB;
@@ -172,16 +178,18 @@ static size_t count_lines(const struct reader *r)
     return n;
 }
 
-int samples_read_csv(const char *bytes, size_t len, struct samples *out, const char **out_problem, struct err *e)
+int samples_read_csv(const char *bytes, size_t len, struct samples *out, const char **out_problem,
+                     struct err *e)
 {
-    struct reader r = { .p = bytes, .end = bytes + len };
-    AUTO_SAMPLES struct samples s = { 0 };
-    struct cell line = { 0 };
+    struct reader r = {.p = bytes, .end = bytes + len};
+    AUTO_SAMPLES struct samples s = {0};
+    struct cell line = {0};
     const char *problem = "";
     size_t rows = 0;
 
     if (len > LIMIT_SAMPLES_FILE)
-        return err_set(e, ERR_LIMIT, "samples.size", "samples are larger than %zu bytes", LIMIT_SAMPLES_FILE);
+        return err_set(e, ERR_LIMIT, "samples.size", "samples are larger than %zu bytes",
+                       LIMIT_SAMPLES_FILE);
     if (read_header(&r, e) < 0)
         return -1;
     rows = count_lines(&r);
@@ -195,25 +203,27 @@ int samples_read_csv(const char *bytes, size_t len, struct samples *out, const c
     if (problem[0] != '\0')
         samples_fini(&s);
     *out = s;
-    s = (struct samples){ 0 };
+    s = (struct samples){0};
     return 0;
 }
 
 int samples_parse_csv(const char *bytes, size_t len, struct samples *out, struct err *e)
 {
     const char *problem = "";
-    AUTO_SAMPLES struct samples s = { 0 };
+    AUTO_SAMPLES struct samples s = {0};
 
     if (samples_read_csv(bytes, len, &s, &problem, e) < 0)
         return -1;
     if (problem[0] != '\0')
-        return err_set(e, ERR_INPUT, "samples.row", "a row of the samples is malformed: %s", problem);
+        return err_set(e, ERR_INPUT, "samples.row", "a row of the samples is malformed: %s",
+                       problem);
     *out = s;
-    s = (struct samples){ 0 };
+    s = (struct samples){0};
     return 0;
 }
 
-static const char *read_object(const cJSON *item, const struct samples_members *m, struct samples *s, size_t row)
+static const char *read_object(const cJSON *item, const struct samples_members *m,
+                               struct samples *s, size_t row)
 {
     const cJSON *t = json_get(item, m->t);
     const cJSON *value = json_get(item, m->value);
@@ -221,8 +231,10 @@ static const char *read_object(const cJSON *item, const struct samples_members *
 
     if (!cJSON_IsNumber(t) || !cJSON_IsNumber(value) || (m->cpu && !cJSON_IsNumber(cpu)))
         return "not_number";
-    if (!isfinite(t->valuedouble) || !isfinite(value->valuedouble) || (cpu && !isfinite(cpu->valuedouble)))
+    if (!isfinite(t->valuedouble) || !isfinite(value->valuedouble) ||
+        (cpu && !isfinite(cpu->valuedouble)))
         return "not_finite";
+    assert(s->t_secs && s->value);
     s->t_secs[row] = t->valuedouble;
     s->value[row] = value->valuedouble;
     if (cpu)
@@ -230,10 +242,10 @@ static const char *read_object(const cJSON *item, const struct samples_members *
     return "";
 }
 
-int samples_from_json(const cJSON *array, const struct samples_members *members, struct samples *out,
-                      const char **out_problem, struct err *e)
+int samples_from_json(const cJSON *array, const struct samples_members *members,
+                      struct samples *out, const char **out_problem, struct err *e)
 {
-    AUTO_SAMPLES struct samples s = { 0 };
+    AUTO_SAMPLES struct samples s = {0};
     const char *problem = "";
     const cJSON *item = NULL;
     size_t row = 0;
@@ -257,6 +269,6 @@ int samples_from_json(const cJSON *array, const struct samples_members *members,
     if (problem[0] != '\0')
         samples_fini(&s);
     *out = s;
-    s = (struct samples){ 0 };
+    s = (struct samples){0};
     return 0;
 }

@@ -30,7 +30,8 @@ void soak_rule_from(const cJSON *soak, struct soak_rule *out)
     };
 }
 
-void soak_window_name(enum soak_window window, const struct soak_rule *rule, char out[SOAK_NAME_SIZE])
+void soak_window_name(enum soak_window window, const struct soak_rule *rule,
+                      char out[SOAK_NAME_SIZE])
 {
     const char *suffix = window == SOAK_ACTIVE_TAIL_INCOMPLETE ? "_incomplete" : "";
 
@@ -50,7 +51,7 @@ void soak_window_name(enum soak_window window, const struct soak_rule *rule, cha
 
 static struct range between(const struct samples *s, double from, double to)
 {
-    struct range r = { 0 };
+    struct range r = {0};
 
     while (r.from < s->n && s->t_secs[r.from] < from)
         r.from++;
@@ -59,8 +60,8 @@ static struct range between(const struct samples *s, double from, double to)
     return r;
 }
 
-static struct range choose(const struct samples *s, double active_secs, const struct soak_rule *rule,
-                           enum soak_window *out)
+static struct range choose(const struct samples *s, double active_secs,
+                           const struct soak_rule *rule, enum soak_window *out)
 {
     double last = s->t_secs[s->n - 1];
     struct range after = between(s, active_secs, last);
@@ -77,12 +78,12 @@ static struct range choose(const struct samples *s, double active_secs, const st
     return between(s, last - rule->window_secs, last);
 }
 
-int soak_evaluate(const struct samples *s, double active_secs, const struct soak_rule *rule, struct soak *out,
-                  struct err *e)
+int soak_evaluate(const struct samples *s, double active_secs, const struct soak_rule *rule,
+                  struct soak *out, struct err *e)
 {
-    struct soak r = { .window = SOAK_TAIL };
-    struct range range = { 0 };
-    struct stats_slope slope = { 0 };
+    struct soak r = {.window = SOAK_TAIL};
+    struct range range = {0};
+    struct stats_slope slope = {0};
 
     if (s->n == 0 || !isfinite(active_secs) || !stats_all_finite(s->t_secs, s->n) ||
         !stats_all_finite(s->value, s->n) || !stats_is_rising(s->t_secs, s->n)) {
@@ -93,9 +94,10 @@ int soak_evaluate(const struct samples *s, double active_secs, const struct soak
     r.n = range.n;
     if (range.n > 0)
         r.coverage = s->t_secs[range.from + range.n - 1] - s->t_secs[range.from];
-    if (endpoint_estimate(s->t_secs + range.from, s->value + range.from, range.n, &endpoint_rule_default, &r.endpoint,
-                          e) < 0 ||
-        stats_theil_sen(s->t_secs + range.from, s->value + range.from, range.n, &slope, NULL, e) < 0)
+    if (endpoint_estimate(s->t_secs + range.from, s->value + range.from, range.n,
+                          &endpoint_rule_default, &r.endpoint, e) < 0 ||
+        stats_theil_sen(s->t_secs + range.from, s->value + range.from, range.n, &slope, NULL, e) <
+            0)
         return -1;
     r.has_growth = range.n >= MIN_SLOPE_SAMPLES && slope.defined;
     r.theil_sen_per_hour = slope.slope * SECONDS_PER_HOUR;

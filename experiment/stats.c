@@ -82,7 +82,7 @@ static double mean(const double *v, size_t n)
 
 struct stats_line stats_least_squares(const double *t, const double *y, size_t n)
 {
-    struct stats_line line = { 0 };
+    struct stats_line line = {0};
     double mean_t = 0;
     double mean_y = 0;
     double sum_tt = 0;

@@ -1,11 +1,12 @@
 /*
  * The exact median of all pairwise slopes in O(n log n) comparisons.
  *
- * A slope s = dy/dx gives each point the key z = y·dx - x·dy: of two points with x_i < x_j the pair's slope is below s
- * exactly when z_j < z_i. So the pairs with slopes strictly between lo and hi are the strict inversions of z(hi) among
- * the points sorted by (z(lo), z(hi)): counted, sampled or listed by a merge sort. The interval is narrowed around the
- * wanted rank by slopes of sampled pairs until few enough pairs are left to be listed. All keys are integers of at
- * most 125 bits, so counts are exact. The generator's seed is fixed; the answer does not depend on it.
+ * A slope s = dy/dx gives each point the key z = y·dx - x·dy: of two points with x_i < x_j the
+ * pair's slope is below s exactly when z_j < z_i. So the pairs with slopes strictly between lo and
+ * hi are the strict inversions of z(hi) among the points sorted by (z(lo), z(hi)): counted, sampled
+ * or listed by a merge sort. The interval is narrowed around the wanted rank by slopes of sampled
+ * pairs until few enough pairs are left to be listed. All keys are integers of at most 125 bits, so
+ * counts are exact. The generator's seed is fixed; the answer does not depend on it.
  */
 #include "experiment/stats.h"
 
@@ -15,11 +16,11 @@
 #include <string.h>
 
 enum {
-    SAMPLES = 2048,    /* pairs drawn per round */
-    MARGIN = 72,       /* bracket around the wanted rank: 1.6·sqrt(SAMPLES) samples to each side */
-    LIST_FACTOR = 4,   /* at most 4·n pairs are listed … */
-    LIST_MIN = 4096,   /* … or this many */
-    KEY_BITS = 60,     /* magnitudes below 2^61 */
+    SAMPLES = 2048,  /* pairs drawn per round */
+    MARGIN = 72,     /* bracket around the wanted rank: 1.6·sqrt(SAMPLES) samples to each side */
+    LIST_FACTOR = 4, /* at most 4·n pairs are listed … */
+    LIST_MIN = 4096, /* … or this many */
+    KEY_BITS = 60,   /* magnitudes below 2^61 */
 };
 
 __extension__ typedef __int128 wide;
@@ -115,7 +116,8 @@ static bool by_b(const struct point *p, const struct point *q)
     return p->b < q->b;
 }
 
-static void list_pair(struct work *w, struct listing *l, const struct point *p, const struct point *q)
+static void list_pair(struct work *w, struct listing *l, const struct point *p,
+                      const struct point *q)
 {
     struct slope *s = &w->listed[l->n++];
 
@@ -125,7 +127,8 @@ static void list_pair(struct work *w, struct listing *l, const struct point *p, 
 }
 
 /* `right` comes before the n points from `left` on: n inversions with the numbers l->seen … */
-static void list_run(struct work *w, struct listing *l, const struct point *left, size_t n, const struct point *right)
+static void list_run(struct work *w, struct listing *l, const struct point *left, size_t n,
+                     const struct point *right)
 {
     if (l->all)
         for (size_t i = 0; i < n; i++)
@@ -137,34 +140,53 @@ static void list_run(struct work *w, struct listing *l, const struct point *left
     l->seen += n;
 }
 
-/* Stable bottom-up merge sort of w->points. Returns the strict inversions; l (may be NULL) sees each of them. */
-static uint64_t merge_sort(struct work *w, bool (*less)(const struct point *, const struct point *), struct listing *l)
+typedef bool order(const struct point *p, const struct point *q);
+
+/* Merges points[start..middle) and points[middle..end) into scratch; returns the inversions between
+ * them. */
+static uint64_t merge(struct work *w, size_t start, size_t middle, size_t end, order *less,
+                      struct listing *l)
+{
+    uint64_t inversions = 0;
+    size_t left = start;
+    size_t right = middle;
+    size_t to = start;
+
+    while (left < middle && right < end) {
+        w->comparisons++;
+        if (!less(&w->points[right], &w->points[left])) {
+            w->scratch[to++] = w->points[left++];
+            continue;
+        }
+        if (l)
+            list_run(w, l, &w->points[left], middle - left, &w->points[right]);
+        inversions += middle - left;
+        w->scratch[to++] = w->points[right++];
+    }
+    while (left < middle)
+        w->scratch[to++] = w->points[left++];
+    while (right < end)
+        w->scratch[to++] = w->points[right++];
+    return inversions;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Stable bottom-up merge sort of w->points. Returns the strict inversions; l (may be NULL) sees
+ * each of them. */
+static uint64_t merge_sort(struct work *w, order *less, struct listing *l)
 {
     uint64_t inversions = 0;
 
     for (size_t width = 1; width < w->n; width *= 2) {
         struct point *swap = w->points;
 
-        for (size_t start = 0; start < w->n; start += 2 * width) {
-            size_t middle = start + width < w->n ? start + width : w->n;
-            size_t end = start + 2 * width < w->n ? start + 2 * width : w->n;
-            size_t left = start;
-            size_t right = middle;
-
-            for (size_t to = start; to < end; to++) {
-                bool both = left < middle && right < end;
-
-                w->comparisons += both;
-                if (both ? less(&w->points[right], &w->points[left]) : left == middle) {
-                    if (l && left < middle)
-                        list_run(w, l, &w->points[left], middle - left, &w->points[right]);
-                    inversions += middle - left;
-                    w->scratch[to] = w->points[right++];
-                } else {
-                    w->scratch[to] = w->points[left++];
-                }
-            }
-        }
+        for (size_t start = 0; start < w->n; start += 2 * width)
+            inversions += merge(w, start, smaller(start + width, w->n),
+                                smaller(start + 2 * width, w->n), less, l);
         w->points = w->scratch;
         w->scratch = swap;
     }
@@ -179,7 +201,7 @@ static uint64_t pairs(uint64_t n)
 /* Pairs whose slope is below s, and equal to it. */
 static struct counts count_slope(struct work *w, const struct slope *s)
 {
-    struct counts c = { 0 };
+    struct counts c = {0};
     uint64_t group = 1;
 
     for (size_t i = 0; i < w->n; i++) {
@@ -201,8 +223,10 @@ static struct counts count_slope(struct work *w, const struct slope *s)
     return c;
 }
 
-/* Lists the pairs with slopes strictly between lo and hi: all, or the drawn ones; sorted. Returns how many. */
-static size_t list_between(struct work *w, const struct slope *lo, const struct slope *hi, struct listing l)
+/* Lists the pairs with slopes strictly between lo and hi: all, or the drawn ones; sorted. Returns
+ * how many. */
+static size_t list_between(struct work *w, const struct slope *lo, const struct slope *hi,
+                           struct listing l)
 {
     for (size_t i = 0; i < w->n; i++) {
         w->points[i].a = key(&w->points[i], lo);
@@ -214,7 +238,8 @@ static size_t list_between(struct work *w, const struct slope *lo, const struct 
     return l.n;
 }
 
-/* The interval (lo, hi): `below` pairs have slopes ≤ lo, `above` pairs have slopes < hi; below < rank ≤ above. */
+/* The interval (lo, hi): `below` pairs have slopes ≤ lo, `above` pairs have slopes < hi; below <
+ * rank ≤ above. */
 struct interval {
     struct slope lo;
     struct slope hi;
@@ -251,7 +276,7 @@ static bool is_inside(struct work *w, const struct interval *iv, const struct sl
 static bool contract(struct work *w, struct interval *iv, uint64_t rank, struct slope *out)
 {
     uint64_t inside = iv->above - iv->below;
-    struct listing l = { .n_drawn = SAMPLES };
+    struct listing l = {.n_drawn = SAMPLES};
     size_t n = 0;
     size_t middle = 0;
     struct slope bracket[2];
@@ -280,17 +305,19 @@ static size_t list_limit(size_t n)
 /* The rank-th smallest slope (from 1) of the interval; the interval is left around it. */
 static struct slope select_slope(struct work *w, struct interval *iv, uint64_t rank)
 {
-    struct slope found = { .kind = SLOPE_FINITE, .dx = 1 };
+    struct slope found = {.kind = SLOPE_FINITE, .dx = 1};
 
     while (iv->above - iv->below > list_limit(w->n))
         if (contract(w, iv, rank, &found))
             return found;
-    (void) list_between(w, &iv->lo, &iv->hi, (struct listing){ .all = true });
+    (void) list_between(w, &iv->lo, &iv->hi, (struct listing){.all = true});
     return w->listed[rank - iv->below - 1];
 }
 
-/* The slope after `s`, which is the rank-th: the same again, the next inside the interval, or its upper end. */
-static struct slope next_slope(struct work *w, struct interval *iv, const struct slope *s, uint64_t rank)
+/* The slope after `s`, which is the rank-th: the same again, the next inside the interval, or its
+ * upper end. */
+static struct slope next_slope(struct work *w, struct interval *iv, const struct slope *s,
+                               uint64_t rank)
 {
     struct counts c = count_slope(w, s);
 
@@ -314,7 +341,8 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Equal fractions give equal doubles: reduced first, then one rounding when both parts fit a double. */
+/* Equal fractions give equal doubles: reduced first, then one rounding when both parts fit a
+ * double. */
 static double slope_value(const struct slope *s, int exponent)
 {
     uint64_t magnitude = s->dy < 0 ? (uint64_t) -s->dy : (uint64_t) s->dy;
@@ -322,7 +350,8 @@ static double slope_value(const struct slope *s, int exponent)
     uint64_t dy = magnitude / divisor;
     uint64_t dx = (uint64_t) s->dx / divisor;
     const uint64_t exact = (uint64_t) 1 << 53;
-    double v = dy <= exact && dx <= exact ? (double) dy / (double) dx : (double) ((long double) dy / (long double) dx);
+    double v = dy <= exact && dx <= exact ? (double) dy / (double) dx
+                                          : (double) ((long double) dy / (long double) dx);
 
     return ldexp(s->dy < 0 ? -v : v, exponent);
 }
@@ -376,10 +405,11 @@ static void work_run(struct work *w, const double *t, const double *y, struct st
     int scale_t = scale_of(t, w->n);
     int scale_y = scale_of(y, w->n);
     uint64_t all = fill(w, t, y, scale_t, scale_y);
-    struct interval iv = { .lo = { .kind = SLOPE_LOWEST }, .hi = { .kind = SLOPE_HIGHEST }, .above = all };
+    struct interval iv = {
+        .lo = {.kind = SLOPE_LOWEST}, .hi = {.kind = SLOPE_HIGHEST}, .above = all};
     struct slope first;
 
-    *out = (struct stats_slope){ .n_slopes = all };
+    *out = (struct stats_slope){.n_slopes = all};
     if (all == 0)
         return;
     first = select_slope(w, &iv, (all + 1) / 2);
@@ -392,16 +422,16 @@ static void work_run(struct work *w, const double *t, const double *y, struct st
     }
 }
 
-int stats_theil_sen(const double *t, const double *y, size_t n, struct stats_slope *out, uint64_t *comparisons,
-                    struct err *e)
+int stats_theil_sen(const double *t, const double *y, size_t n, struct stats_slope *out,
+                    uint64_t *comparisons, struct err *e)
 {
     AUTO_FREE struct point *points = NULL;
     AUTO_FREE struct point *scratch = NULL;
     AUTO_FREE struct slope *listed = NULL;
     AUTO_FREE uint64_t *drawn = NULL;
-    struct work w = { .n = n, .random = 20260706 };
+    struct work w = {.n = n, .random = 20260706};
 
-    *out = (struct stats_slope){ 0 };
+    *out = (struct stats_slope){0};
     if (n < 2)
         return 0;
     if (n > INT32_MAX)

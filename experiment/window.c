@@ -32,63 +32,63 @@ static int boundary_tolerance(const struct samples *s, double factor, double *ou
     return 0;
 }
 
-static bool select_samples(const struct samples *s, struct window *w)
+static bool select_samples(const struct samples *s, const struct window_request *request,
+                           struct window *w)
 {
-    while (w->from < s->n && s->t_secs[w->from] < w->requested_start)
+    while (w->from < s->n && s->t_secs[w->from] < request->start)
         w->from++;
-    while (w->from + w->n < s->n && s->t_secs[w->from + w->n] <= w->requested_end)
+    while (w->from + w->n < s->n && s->t_secs[w->from + w->n] <= request->end)
         w->n++;
     return w->n >= 2;
 }
 
-static int estimate(const struct samples *s, const struct endpoint_rule *rule, bool with_theil_sen, struct window *w,
+static int estimate(const struct samples *s, const struct window_request *request, struct window *w,
                     struct err *e)
 {
     const double *t = s->t_secs + w->from;
     const double *v = s->value + w->from;
 
+    w->first = t[0];
+    w->last = t[w->n - 1];
+    w->coverage = w->last - w->first;
+    w->complete =
+        w->first <= request->start + w->tolerance && w->last + w->tolerance >= request->end;
     w->least_squares_per_sec = stats_least_squares(t, v, w->n).slope;
-    if (with_theil_sen) {
-        struct stats_slope slope = { 0 };
+    if (request->theil_sen) {
+        struct stats_slope slope = {0};
 
         if (stats_theil_sen(t, v, w->n, &slope, NULL, e) < 0)
             return -1;
         w->has_theil_sen = slope.defined;
         w->theil_sen_per_hour = slope.slope * SECONDS_PER_HOUR;
     }
-    return endpoint_estimate(t, v, w->n, rule, &w->endpoint, e);
+    return endpoint_estimate(t, v, w->n, request->endpoint, &w->endpoint, e);
 }
 
-int window_evaluate(const struct samples *s, double start, double end, double boundary_factor,
-                    const struct endpoint_rule *rule, bool with_theil_sen, struct window *out,
-                    enum window_state *out_state, struct err *e)
+int window_evaluate(const struct samples *s, const struct window_request *request,
+                    struct window *out, struct err *e)
 {
-    struct window w = { .requested_start = start, .requested_end = end };
+    struct window w = {.state = WINDOW_OK};
 
-    *out_state = WINDOW_OK;
-    if (!stats_all_finite(s->t_secs, s->n) || !stats_all_finite(s->value, s->n) || !stats_is_rising(s->t_secs, s->n))
-        *out_state = WINDOW_NOT_RISING;
-    else if (!(end >= start))
-        *out_state = WINDOW_REVERSED;
-    else if (boundary_tolerance(s, boundary_factor, &w.tolerance, e) < 0)
+    if (!stats_all_finite(s->t_secs, s->n) || !stats_all_finite(s->value, s->n) ||
+        !stats_is_rising(s->t_secs, s->n))
+        w.state = WINDOW_NOT_RISING;
+    else if (!(request->end >= request->start))
+        w.state = WINDOW_REVERSED;
+    else if (boundary_tolerance(s, request->boundary_factor, &w.tolerance, e) < 0)
         return -1;
-    else if (!select_samples(s, &w))
-        *out_state = WINDOW_TOO_FEW;
-    if (*out_state == WINDOW_OK) {
-        w.first = s->t_secs[w.from];
-        w.last = s->t_secs[w.from + w.n - 1];
-        w.coverage = w.last - w.first;
-        w.complete = w.first <= start + w.tolerance && w.last + w.tolerance >= end;
-        if (estimate(s, rule, with_theil_sen, &w, e) < 0)
-            return -1;
-    }
+    else if (!select_samples(s, request, &w))
+        w.state = WINDOW_TOO_FEW;
+    if (w.state == WINDOW_OK && estimate(s, request, &w, e) < 0)
+        return -1;
     *out = w;
     return 0;
 }
 
-int tail_evaluate(const struct samples *s, double requested, double boundary_factor, struct tail *out, struct err *e)
+int tail_evaluate(const struct samples *s, double requested, double boundary_factor,
+                  struct tail *out, struct err *e)
 {
-    struct tail r = { 0 };
+    struct tail r = {0};
     double tolerance = 0;
     double begin = 0;
     size_t from = 0;
@@ -102,7 +102,8 @@ int tail_evaluate(const struct samples *s, double requested, double boundary_fac
     r.n = s->n - from;
     r.coverage = s->t_secs[s->n - 1] - s->t_secs[from];
     r.complete = r.coverage + tolerance >= requested;
-    r.per_minute = stats_least_squares(s->t_secs + from, s->value + from, r.n).slope * SECONDS_PER_MINUTE;
+    r.per_minute =
+        stats_least_squares(s->t_secs + from, s->value + from, r.n).slope * SECONDS_PER_MINUTE;
     *out = r;
     return 0;
 }

@@ -1,7 +1,8 @@
 /*
- * window: one stretch of a sample series between two requested times: what the samples really cover, whether that is
- * complete, and how the value grew in it (endpoint bands, least squares, Theil-Sen side by side). Also the last
- * seconds of a series ("tail"). Units: seconds, MB. Knows no report and no phase markers.
+ * window: one stretch of a sample series between two requested times: what the samples really
+ * cover, whether that is complete, and how the value grew in it (endpoint bands, least squares,
+ * Theil-Sen side by side). Also the last seconds of a series ("tail"). Units: seconds, MB. Knows no
+ * report and no phase markers.
  */
 #pragma once
 
@@ -21,7 +22,7 @@ extern const struct schema schema_windows;
 enum window_estimator { WINDOW_ENDPOINT_BANDS, WINDOW_THEIL_SEN, WINDOW_LEAST_SQUARES };
 
 struct window_rule {
-    const char *name;        /* borrowed from the definition */
+    const char *name; /* borrowed from the definition */
     const char *start_phase;
     const char *end_phase;
     enum window_estimator estimator;
@@ -33,13 +34,28 @@ struct window_rule {
 
 /* One entry of experiment.windows that passed schema_windows; defaults filled in. */
 void window_rule_from(const cJSON *entry, struct window_rule *out);
-const char *window_estimator_name(enum window_estimator estimator);
+const char *window_estimator_name(enum window_estimator estimator_kind);
+
+enum window_state {
+    WINDOW_OK,
+    WINDOW_REVERSED,   /* end before start */
+    WINDOW_NOT_RISING, /* times of the series are not strictly rising, or a number is not finite */
+    WINDOW_TOO_FEW,    /* fewer than two samples selected */
+};
+const char *window_state_name(enum window_state state);
+
+struct window_request {
+    double start; /* seconds on the samples' clock */
+    double end;
+    double boundary_factor;
+    const struct endpoint_rule *endpoint;
+    bool theil_sen; /* it costs O(n log n) */
+};
 
 struct window {
-    double requested_start;
-    double requested_end;
-    size_t from; /* first selected sample */
-    size_t n;    /* selected: start ≤ t ≤ end */
+    enum window_state state; /* other than OK: nothing below is known */
+    size_t from;             /* first selected sample */
+    size_t n;                /* selected: start ≤ t ≤ end */
     double first;
     double last;
     double coverage;
@@ -51,18 +67,9 @@ struct window {
     struct endpoint endpoint;
 };
 
-enum window_state {
-    WINDOW_OK,
-    WINDOW_REVERSED,  /* end before start */
-    WINDOW_NOT_RISING, /* times of the series are not strictly rising, or a number is not finite */
-    WINDOW_TOO_FEW,   /* fewer than two samples selected */
-};
-const char *window_state_name(enum window_state state);
-
-/* Evaluates one window of a series. *out is set as far as it got. with_theil_sen: it costs O(n log n). -1: no memory. */
-int window_evaluate(const struct samples *s, double start, double end, double boundary_factor,
-                    const struct endpoint_rule *rule, bool with_theil_sen, struct window *out,
-                    enum window_state *out_state, struct err *e) MUST_CHECK;
+/* Evaluates one window of a series. -1: no memory. */
+int window_evaluate(const struct samples *s, const struct window_request *request,
+                    struct window *out, struct err *e) MUST_CHECK;
 
 struct tail {
     size_t n;
@@ -71,6 +78,7 @@ struct tail {
     double per_minute; /* least squares */
 };
 
-/* The samples of the last `requested` seconds. s->n ≥ 1 (asserted), times strictly rising. -1: no memory. */
-int tail_evaluate(const struct samples *s, double requested, double boundary_factor, struct tail *out,
-                  struct err *e) MUST_CHECK;
+/* The samples of the last `requested` seconds. s->n ≥ 1 (asserted), times strictly rising. -1: no
+ * memory. */
+int tail_evaluate(const struct samples *s, double requested, double boundary_factor,
+                  struct tail *out, struct err *e) MUST_CHECK;

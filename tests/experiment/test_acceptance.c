@@ -10,22 +10,24 @@
 #include "experiment/acceptance.h"
 #include "experiment/pointer.h"
 
-#define YAML_HEAD                                                                                                      \
-    "version: 1\ngates:\n  g:\n    class: c\n"                                                                          \
-    "    build: {command: [make], executable: {from: path, path: app}}\n"                                              \
-    "    run: {command: ['{executable}'], report: s/1.json}\n"                                                         \
-    "    identity: [{path: /load, require: required}]\n"                                                               \
-    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /r, unit: x, worse: lower, tolerance_pct: 5, gated: true}]}\n"
+#define YAML_HEAD                                                                                  \
+    "version: 1\ngates:\n  g:\n    class: c\n"                                                     \
+    "    build: {command: [make], executable: {from: path, path: app}}\n"                          \
+    "    run: {command: ['{executable}'], report: s/1.json}\n"                                     \
+    "    identity: [{path: /load, require: required}]\n"                                           \
+    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /r, unit: x, worse: lower, "      \
+    "tolerance_pct: 5, gated: true}]}\n"
 
 static void judge(const char *accept, const char *report_text, struct acceptance *out)
 {
     char yaml[4096];
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
     AUTO_JSON cJSON *report = NULL;
     struct err e = ERR_INIT;
-    struct acceptance_input in = { .report_path = "s/1.json" };
+    struct acceptance_input in = {.report_path = "s/1.json"};
 
-    assert_true(snprintf(yaml, sizeof yaml, "%s    accept: %s\n", YAML_HEAD, accept) < (int) sizeof yaml);
+    assert_true(snprintf(yaml, sizeof yaml, "%s    accept: %s\n", YAML_HEAD, accept) <
+                (int) sizeof yaml);
     if (definition_file_parse("f.yaml", yaml, strlen(yaml), &f, &e) < 0 ||
         json_parse(report_text, strlen(report_text), NULL, &report, &e) < 0)
         fail_msg("%s", e.text);
@@ -37,7 +39,7 @@ static void judge(const char *accept, const char *report_text, struct acceptance
 
 static void expect(const char *accept, const char *report, bool passes)
 {
-    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    AUTO_ACCEPTANCE struct acceptance a = {0};
 
     judge(accept, report, &a);
     if ((a.verdict == ACCEPTANCE_PASS) != passes) {
@@ -88,8 +90,10 @@ static void thresholds_include_their_limit(void **state)
     expect("{limits: [{path: /a, op: '>=', value: 10, unit: s}]}", "{\"a\":9.9999999}", false);
     expect("{limits: [{path: /a, op: '<=', value: 10, unit: s}]}", "{}", false);
     expect("{limits: [{path: /a, op: '<=', value: 10, unit: s}]}", "{\"a\":null}", false);
-    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":{\"x\":{\"p\":1},\"y\":{\"p\":11}}}", false);
-    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":{\"x\":{\"p\":1}}}", true);
+    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}",
+           "{\"a\":{\"x\":{\"p\":1},\"y\":{\"p\":11}}}", false);
+    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":{\"x\":{\"p\":1}}}",
+           true);
     expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":{}}", false);
 }
 
@@ -127,55 +131,107 @@ static void zero_tree_needs_integer_leaves(void **state)
     expect(accept, "{}", false);
 }
 
-#define BURST                                                                                                          \
-    "{exact: [{path: /load/cps, equals: 160}], limits: [{path: /asr, op: '>=', value: 0.995, unit: ratio}], "          \
-    "shares: [{part: /timeouts, of: /offered, max: 0.005}], sums: [{total: /offered, parts: [/succeeded, /failed]}], " \
+#define BURST                                                                                      \
+    "{exact: [{path: /load/cps, equals: 160}], limits: [{path: /asr, op: '>=', value: 0.995, "     \
+    "unit: ratio}], "                                                                              \
+    "shares: [{part: /timeouts, of: /offered, max: 0.005}], sums: [{total: /offered, parts: "      \
+    "[/succeeded, /failed]}], "                                                                    \
     "equal: [{paths: [/failed, /timeouts]}]}"
 
 /* The seed's burst rules, as data. */
 static void burst_rules_are_data(void **state)
 {
     (void) state;
-    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1000,\"succeeded\":996,\"failed\":4,\"timeouts\":4}", true);
-    expect(BURST, "{\"load\":{\"cps\":161},\"asr\":0.996,\"offered\":1000,\"succeeded\":996,\"failed\":4,\"timeouts\":4}", false);
-    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.994,\"offered\":1000,\"succeeded\":996,\"failed\":4,\"timeouts\":4}", false);
-    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1000,\"succeeded\":994,\"failed\":6,\"timeouts\":6}", false);
-    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1001,\"succeeded\":996,\"failed\":4,\"timeouts\":4}", false);
-    expect(BURST, "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1000,\"succeeded\":996,\"failed\":4,\"timeouts\":3}", false);
+    expect(BURST,
+           "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1000,\"succeeded\":996,\"failed\":4,"
+           "\"timeouts\":4}",
+           true);
+    expect(BURST,
+           "{\"load\":{\"cps\":161},\"asr\":0.996,\"offered\":1000,\"succeeded\":996,\"failed\":4,"
+           "\"timeouts\":4}",
+           false);
+    expect(BURST,
+           "{\"load\":{\"cps\":160},\"asr\":0.994,\"offered\":1000,\"succeeded\":996,\"failed\":4,"
+           "\"timeouts\":4}",
+           false);
+    expect(BURST,
+           "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1000,\"succeeded\":994,\"failed\":6,"
+           "\"timeouts\":6}",
+           false);
+    expect(BURST,
+           "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1001,\"succeeded\":996,\"failed\":4,"
+           "\"timeouts\":4}",
+           false);
+    expect(BURST,
+           "{\"load\":{\"cps\":160},\"asr\":0.996,\"offered\":1000,\"succeeded\":996,\"failed\":4,"
+           "\"timeouts\":3}",
+           false);
 }
 
 static void repeated_elements_are_alike(void **state)
 {
-    static const char accept[] = "{repeated: [{path: /s, count: 2, exact: [{path: /k, equals: 7}], starts_with: [{path: "
-                                 "/f, text: 'x{index}:'}], series: [{path: /p, values: [10, 20]}]}]}";
+    static const char accept[] =
+        "{repeated: [{path: /s, count: 2, exact: [{path: /k, equals: 7}], starts_with: [{path: "
+        "/f, text: 'x{index}:'}], series: [{path: /p, values: [10, 20]}]}]}";
 
     (void) state;
-    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10},{\"k\":7,\"f\":\"x1:b\",\"p\":20}]}", true);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10},{\"k\":7,\"f\":\"x1:b\",\"p\":20}]}",
+           true);
     expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10}]}", false);
-    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10},{\"k\":8,\"f\":\"x1:b\",\"p\":20}]}", false);
-    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10},{\"k\":7,\"f\":\"x0:b\",\"p\":20}]}", false);
-    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:\",\"p\":10},{\"k\":7,\"f\":\"x1:b\",\"p\":20}]}", false);
-    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":20},{\"k\":7,\"f\":\"x1:b\",\"p\":10}]}", false);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10},{\"k\":8,\"f\":\"x1:b\",\"p\":20}]}",
+           false);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":10},{\"k\":7,\"f\":\"x0:b\",\"p\":20}]}",
+           false);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:\",\"p\":10},{\"k\":7,\"f\":\"x1:b\",\"p\":20}]}",
+           false);
+    expect(accept, "{\"s\":[{\"k\":7,\"f\":\"x0:a\",\"p\":20},{\"k\":7,\"f\":\"x1:b\",\"p\":10}]}",
+           false);
     expect(accept, "{\"s\":{}}", false);
     expect(accept, "{}", false);
 }
 
-#define MARK(phase, kind, ms) "{\"phase\":\"" phase "\",\"kind\":\"" kind "\",\"elapsed_ms\":" ms "}"
+#define MARK(phase, kind, ms)                                                                      \
+    "{\"phase\":\"" phase "\",\"kind\":\"" kind "\",\"elapsed_ms\":" ms "}"
 
 static void phases_follow_their_rules(void **state)
 {
-    static const char accept[] = "{phases: {markers: /m, planned: [{phase: r, elapsed: 5s}], required: [a, b], "
-                                 "forbidden_kinds: [bad], monotonic: [a, b], min_spans: [{from: a, to: b, min: 2s}]}}";
+    static const char accept[] =
+        "{phases: {markers: /m, planned: [{phase: r, elapsed: 5s}], required: [a, b], "
+        "forbidden_kinds: [bad], monotonic: [a, b], min_spans: [{from: a, to: b, min: 2s}]}}";
 
     (void) state;
-    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual_late", "2000") "]}", true);
-    expect(accept, "{\"m\":[" MARK("r", "planned", "5001") "," MARK("a", "actual", "0") "," MARK("b", "actual", "2000") "]}", false);
-    expect(accept, "{\"m\":[" MARK("r", "actual", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual", "2000") "]}", false);
-    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual", "1999") "]}", false);
-    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "planned", "2000") "]}", false);
-    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual", "2000.0") "]}", false);
-    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK("b", "actual", "2000") "," MARK("z", "bad", "1") "]}", false);
-    expect(accept, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "9000") "," MARK("b", "actual", "2000") "]}", false);
+    expect(accept,
+           "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK(
+               "b", "actual_late", "2000") "]}",
+           true);
+    expect(accept,
+           "{\"m\":[" MARK("r", "planned", "5001") "," MARK("a", "actual", "0") "," MARK(
+               "b", "actual", "2000") "]}",
+           false);
+    expect(accept,
+           "{\"m\":[" MARK("r", "actual", "5000") "," MARK("a", "actual", "0") "," MARK(
+               "b", "actual", "2000") "]}",
+           false);
+    expect(accept,
+           "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK(
+               "b", "actual", "1999") "]}",
+           false);
+    expect(accept,
+           "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK(
+               "b", "planned", "2000") "]}",
+           false);
+    expect(accept,
+           "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK(
+               "b", "actual", "2000.0") "]}",
+           false);
+    expect(accept,
+           "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "0") "," MARK(
+               "b", "actual", "2000") "," MARK("z", "bad", "1") "]}",
+           false);
+    expect(accept,
+           "{\"m\":[" MARK("r", "planned", "5000") "," MARK("a", "actual", "9000") "," MARK(
+               "b", "actual", "2000") "]}",
+           false);
     expect(accept, "{\"m\":{}}", false);
     expect(accept, "{}", false);
 }
@@ -186,12 +242,22 @@ static void bindings_hold_windows_to_markers(void **state)
         "{bindings: [{markers: /m, origin: a, tolerance: 2s, bounds: [{value: /w, phase: b}]}]}";
 
     (void) state;
-    expect(accept, "{\"w\":8.0,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}", true);
-    expect(accept, "{\"w\":12.0,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}", true);
-    expect(accept, "{\"w\":7.999,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}", false);
-    expect(accept, "{\"w\":10,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "," MARK("b", "actual", "11000") "]}", false);
+    expect(accept,
+           "{\"w\":8.0,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}",
+           true);
+    expect(accept,
+           "{\"w\":12.0,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}",
+           true);
+    expect(accept,
+           "{\"w\":7.999,\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}",
+           false);
+    expect(accept,
+           "{\"w\":10,\"m\":[" MARK("a", "actual", "1000") "," MARK(
+               "b", "actual", "11000") "," MARK("b", "actual", "11000") "]}",
+           false);
     expect(accept, "{\"w\":10,\"m\":[" MARK("b", "actual", "11000") "]}", false);
-    expect(accept, "{\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}", false);
+    expect(accept, "{\"m\":[" MARK("a", "actual", "1000") "," MARK("b", "actual", "11000") "]}",
+           false);
 }
 
 static void nothing_checked_is_not_accepted(void **state)
@@ -203,10 +269,11 @@ static void nothing_checked_is_not_accepted(void **state)
 
 static void every_check_is_listed(void **state)
 {
-    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    AUTO_ACCEPTANCE struct acceptance a = {0};
 
     (void) state;
-    judge("{exact: [{name: first, path: /a, equals: 1}, {path: /b, equals: 2}], limits: [{path: /c, op: '<=', value: 3, "
+    judge("{exact: [{name: first, path: /a, equals: 1}, {path: /b, equals: 2}], limits: [{path: "
+          "/c, op: '<=', value: 3, "
           "unit: s}]}",
           "{\"a\":2}", &a);
     assert_int_equal(cJSON_GetArraySize(json_get(a.document, "checks")), 3);
@@ -224,7 +291,7 @@ static void every_check_is_listed(void **state)
 /* A hostile report must not blow up the document that shows it. */
 static void huge_values_are_not_copied(void **state)
 {
-    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    AUTO_ACCEPTANCE struct acceptance a = {0};
     char report[3000] = "{\"a\":[";
 
     (void) state;
@@ -232,7 +299,8 @@ static void huge_values_are_not_copied(void **state)
         memcpy(report + 6 + 2 * i, "1,", 2);
     memcpy(report + 6 + 2000 - 1, "]}", 3);
     judge("{exact: [{path: /a, equals: 1}]}", report, &a);
-    assert_string_equal(pointer_get(a.document, "/checks/0/actual")->valuestring, "(array too large to show)");
+    assert_string_equal(pointer_get(a.document, "/checks/0/actual")->valuestring,
+                        "(array too large to show)");
 }
 
 static void compare_finds_the_first_difference(void **state)
@@ -243,16 +311,16 @@ static void compare_finds_the_first_difference(void **state)
         const char *to;
         const char *field;
     } cases[] = {
-        { "\"verdict\":\"FAIL\"", "\"verdict\":\"PASS\"", "/verdict" },
-        { "\"actual\":3", "\"actual\":2", "/checks/1/actual" },
-        { "\"limit\":2", "\"limit\":3", "/checks/1/limit" },
-        { "\"passed\":false", "\"passed\":true", "/checks/1/passed" },
-        { "\"name\":\"/a\"", "\"name\":\"/c\"", "/checks/0/name" },
-        { "\"operator\":\"==\"", "\"operator\":\">=\"", "/checks/0/operator" },
-        { "\"report\":\"s/1.json\"", "\"report\":\"s/2.json\"", "/report" },
-        { "\"checks\":", "\"cheques\":", "/checks" },
+        {"\"verdict\":\"FAIL\"", "\"verdict\":\"PASS\"", "/verdict"},
+        {"\"actual\":3", "\"actual\":2", "/checks/1/actual"},
+        {"\"limit\":2", "\"limit\":3", "/checks/1/limit"},
+        {"\"passed\":false", "\"passed\":true", "/checks/1/passed"},
+        {"\"name\":\"/a\"", "\"name\":\"/c\"", "/checks/0/name"},
+        {"\"operator\":\"==\"", "\"operator\":\">=\"", "/checks/0/operator"},
+        {"\"report\":\"s/1.json\"", "\"report\":\"s/2.json\"", "/report"},
+        {"\"checks\":", "\"cheques\":", "/checks"},
     };
-    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    AUTO_ACCEPTANCE struct acceptance a = {0};
     struct buf b;
     cJSON *differs = NULL;
     struct err e = ERR_INIT;
@@ -284,8 +352,8 @@ static void compare_finds_the_first_difference(void **state)
 
 static void compare_sees_a_missing_check(void **state)
 {
-    AUTO_ACCEPTANCE struct acceptance one = { 0 };
-    AUTO_ACCEPTANCE struct acceptance two = { 0 };
+    AUTO_ACCEPTANCE struct acceptance one = {0};
+    AUTO_ACCEPTANCE struct acceptance two = {0};
     cJSON *differs = NULL;
     struct err e = ERR_INIT;
 

@@ -38,7 +38,8 @@ static void load_definition(const char *from, const char *to, struct definition_
         char *changed = NULL;
 
         assert_non_null(at);
-        assert_true(asprintf(&changed, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) > 0);
+        assert_true(asprintf(&changed, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) >
+                    0);
         free(text);
         text = changed;
     }
@@ -226,8 +227,10 @@ static void recompute_tail(cJSON *report, const struct series *s)
     coverage = s->t[s->n - 1] - s->t[a];
     put(report, "/resources", "rss_tail_window_secs", coverage);
     put_count(report, "/resources", "rss_tail_sample_count", s->n - a);
-    put_truth(report, "/resources", "rss_tail_window_complete", coverage + 1.5 * fmax(interval(s), 0.001) >= requested);
-    put(report, "/resources", "rss_tail_growth_mb_per_min", slope(s->t + a, s->rss + a, s->n - a) * 60);
+    put_truth(report, "/resources", "rss_tail_window_complete",
+              coverage + 1.5 * fmax(interval(s), 0.001) >= requested);
+    put(report, "/resources", "rss_tail_growth_mb_per_min",
+        slope(s->t + a, s->rss + a, s->n - a) * 60);
 }
 
 static void recompute(cJSON *report)
@@ -296,12 +299,12 @@ static void rewrite(cJSON *report, const char *text)
         const char *text;
         double (*rss)(double elapsed);
     } rules[] = {
-        { "rss = 1005 when 270 <= elapsed < 540 else 1000 (elapsed = t-130)", plateau },
-        { "rss = 1000 when elapsed < 70 else 1002", early_step },
-        { "rss = 1000 when elapsed < 540 else 1000 + 10*600/3600", late_step },
-        { "rss = 1001 - elapsed/600", falling },
-        { "rss = 1000 + 10*elapsed/3600", ten_an_hour },
-        { "rss = 1000 when elapsed < 300 else 1001.5", middle_step },
+        {"rss = 1005 when 270 <= elapsed < 540 else 1000 (elapsed = t-130)", plateau},
+        {"rss = 1000 when elapsed < 70 else 1002", early_step},
+        {"rss = 1000 when elapsed < 540 else 1000 + 10*600/3600", late_step},
+        {"rss = 1001 - elapsed/600", falling},
+        {"rss = 1000 + 10*elapsed/3600", ten_an_hour},
+        {"rss = 1000 when elapsed < 300 else 1001.5", middle_step},
     };
     cJSON *sample = NULL;
     size_t k = 0;
@@ -314,8 +317,8 @@ static void rewrite(cJSON *report, const char *text)
         double t = json_get(sample, "t_secs")->valuedouble;
 
         if (t >= 130)
-            assert_true(cJSON_ReplaceItemInObjectCaseSensitive(sample, "rss_mb",
-                                                               cJSON_CreateNumber(rules[k].rss(t - 130))));
+            assert_true(cJSON_ReplaceItemInObjectCaseSensitive(
+                sample, "rss_mb", cJSON_CreateNumber(rules[k].rss(t - 130))));
     }
 }
 
@@ -345,7 +348,7 @@ static cJSON *make_report(const cJSON *row)
 
 static void evaluate(const struct definition *d, const cJSON *report, struct acceptance *out)
 {
-    struct acceptance_input in = { .definition = d, .report = report, .report_path = "2000.json" };
+    struct acceptance_input in = {.definition = d, .report = report, .report_path = "2000.json"};
     struct err e = ERR_INIT;
 
     if (acceptance_evaluate(&in, out, &e) < 0)
@@ -356,9 +359,9 @@ static const cJSON *find_check(const struct acceptance *a, const char *name)
 {
     const cJSON *check = NULL;
 
-    cJSON_ArrayForEach(check, json_get(a->document, "checks"))
-        if (strcmp(json_get(check, "name")->valuestring, name) == 0)
-            return check;
+    cJSON_ArrayForEach(
+        check, json_get(a->document, "checks")) if (strcmp(json_get(check, "name")->valuestring,
+                                                           name) == 0) return check;
     return NULL;
 }
 
@@ -367,15 +370,16 @@ static size_t count_failed(const struct acceptance *a, bool print)
     const cJSON *check = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(check, json_get(a->document, "checks"))
-        if (!cJSON_IsTrue(json_get(check, "passed"))) {
-            const cJSON *error = json_get(check, "error");
+    cJSON_ArrayForEach(
+        check, json_get(a->document, "checks")) if (!cJSON_IsTrue(json_get(check, "passed")))
+    {
+        const cJSON *error = json_get(check, "error");
 
-            if (print)
-                print_message("  failed: %s: %s\n", json_get(check, "name")->valuestring,
-                              cJSON_IsString(error) ? error->valuestring : "");
-            n++;
-        }
+        if (print)
+            print_message("  failed: %s: %s\n", json_get(check, "name")->valuestring,
+                          cJSON_IsString(error) ? error->valuestring : "");
+        n++;
+    }
     return n;
 }
 
@@ -400,8 +404,8 @@ static void expect_failed(const struct acceptance *a, const char *id, const cJSO
 static void expect_rates(cJSON *report, const char *id, const cJSON *expected)
 {
     static const char *const keys[][2] = {
-        { "cleanup_endpoint_mb_per_hour", "/resources/rss_cleanup_endpoint_growth_mb_per_hour" },
-        { "cleanup_ols_mb_per_hour", "/resources/rss_cleanup_growth_mb_per_hour" },
+        {"cleanup_endpoint_mb_per_hour", "/resources/rss_cleanup_endpoint_growth_mb_per_hour"},
+        {"cleanup_ols_mb_per_hour", "/resources/rss_cleanup_growth_mb_per_hour"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -414,34 +418,37 @@ static void expect_rates(cJSON *report, const char *id, const cJSON *expected)
 
 static void every_row_is_answered_as_the_seed_does(void **state)
 {
-    AUTO_DEFINITION_FILE struct definition_file plain = { 0 };
-    AUTO_DEFINITION_FILE struct definition_file other = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file plain = {0};
+    AUTO_DEFINITION_FILE struct definition_file other = {0};
     cJSON *rows = cases_load();
     const cJSON *row = NULL;
     size_t replayed = 0;
 
     (void) state;
     load_definition(NULL, NULL, &plain);
-    load_definition("path: /scenario, equals: 'perf_call_setup_cps_pbx-media-server'", "path: /scenario, equals: 'other'",
-                    &other);
+    load_definition("path: /scenario, equals: 'perf_call_setup_cps_pbx-media-server'",
+                    "path: /scenario, equals: 'other'", &other);
     cJSON_ArrayForEach(row, rows)
     {
         const char *id = json_get(row, "id")->valuestring;
         const cJSON *expect = json_get(row, "expect");
         const cJSON *failed = json_get(expect, "failed_metrics");
         const cJSON *count = json_get(expect, "failed_count");
-        AUTO_ACCEPTANCE struct acceptance a = { 0 };
+        AUTO_ACCEPTANCE struct acceptance a = {0};
         cJSON *report = NULL;
 
         if (strcmp(json_get(row, "area")->valuestring, "acceptance") != 0)
             continue;
         report = make_report(row);
-        evaluate(definition_file_gate(strcmp(id, "ACC-61") == 0 ? &other : &plain, "call-setup-2k"), report, &a);
-        if (strcmp(acceptance_verdict_name(a.verdict), json_get(expect, "status")->valuestring) != 0) {
+        evaluate(definition_file_gate(strcmp(id, "ACC-61") == 0 ? &other : &plain, "call-setup-2k"),
+                 report, &a);
+        if (strcmp(acceptance_verdict_name(a.verdict), json_get(expect, "status")->valuestring) !=
+            0) {
             (void) count_failed(&a, true);
             fail_msg("%s: %s", id, acceptance_verdict_name(a.verdict));
         }
-        assert_string_equal(json_get(a.document, "verdict")->valuestring, acceptance_verdict_name(a.verdict));
+        assert_string_equal(json_get(a.document, "verdict")->valuestring,
+                            acceptance_verdict_name(a.verdict));
         if (cJSON_IsArray(failed))
             expect_failed(&a, id, failed);
         if (count && count_failed(&a, false) != (size_t) count->valuedouble)
@@ -467,8 +474,8 @@ static int compare_text(const void *a, const void *b)
 
 static void the_199_names_are_distinct(void **state)
 {
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
-    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
+    AUTO_ACCEPTANCE struct acceptance a = {0};
     cJSON *report = cases_read_json("tests/data/rvoip/reports/canonical-pass-2000.json");
     const char *names[199];
     const cJSON *check = NULL;
@@ -488,13 +495,14 @@ static void the_199_names_are_distinct(void **state)
     cJSON_Delete(report);
 }
 
-/* The real 16-vCPU report with all of its samples recomputes (its point is another one, so other checks fail). */
+/* The real 16-vCPU report with all of its samples recomputes (its point is another one, so other
+ * checks fail). */
 static void a_real_full_report_recomputes(void **state)
 {
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
-    AUTO_ACCEPTANCE struct acceptance a = { 0 };
-    cJSON *report =
-        cases_read_json("tests/data/rvoip/baselines/20260929T224805Z/perf_call_setup_cps_pbx-media-server/30.json");
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
+    AUTO_ACCEPTANCE struct acceptance a = {0};
+    cJSON *report = cases_read_json(
+        "tests/data/rvoip/baselines/20260929T224805Z/perf_call_setup_cps_pbx-media-server/30.json");
     const cJSON *problems = NULL;
     const cJSON *problem = NULL;
 
@@ -503,9 +511,9 @@ static void a_real_full_report_recomputes(void **state)
     evaluate(definition_file_gate(&f, "call-setup-2k"), report, &a);
     problems = json_get(find_check(&a, "resources.raw_resource_sample_consistency"), "actual");
     /* Only the cleanup window, which a 30-CPS point does not have, is missing. */
-    cJSON_ArrayForEach(problem, problems)
-        if (!strstr(problem->valuestring, "cleanup") || !strstr(problem->valuestring, "absent"))
-            fail_msg("%s", problem->valuestring);
+    cJSON_ArrayForEach(problem, problems) if (!strstr(problem->valuestring, "cleanup") ||
+                                              !strstr(problem->valuestring, "absent"))
+        fail_msg("%s", problem->valuestring);
     cJSON_Delete(report);
 }
 
@@ -534,7 +542,7 @@ static void set_at(cJSON *report, const char *pointer, cJSON *value)
 /* Takes one check after the other out of reach: each must be able to fail by its own value. */
 static void every_exact_check_can_fail(void **state)
 {
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
     const struct definition *d = NULL;
     cJSON *original = cases_read_json("tests/data/rvoip/reports/canonical-pass-2000.json");
     const cJSON *entry = NULL;
@@ -547,9 +555,10 @@ static void every_exact_check_can_fail(void **state)
     {
         cJSON *report = cJSON_Duplicate(original, true);
         const char *name = json_get(entry, "name")->valuestring;
-        AUTO_ACCEPTANCE struct acceptance a = { 0 };
+        AUTO_ACCEPTANCE struct acceptance a = {0};
 
-        set_at(report, json_get(entry, "path")->valuestring, other_value(json_get(entry, "equals")));
+        set_at(report, json_get(entry, "path")->valuestring,
+               other_value(json_get(entry, "equals")));
         evaluate(d, report, &a);
         assert_int_equal(a.verdict, ACCEPTANCE_FAIL);
         if (!cJSON_IsFalse(json_get(find_check(&a, name), "passed")))

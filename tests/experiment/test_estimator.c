@@ -102,7 +102,8 @@ static void all_estimators_equal_the_gate_vectors(void **state)
         expect(out, "theil_sen_mb_per_hour", s.slope * SECONDS_PER_HOUR, 1e-9);
         expect(out, "n_slopes", (double) s.n_slopes, 0);
         expect(out, "ols_mb_per_hour", stats_least_squares(t, y, n).slope * SECONDS_PER_HOUR, 1e-9);
-        expect(out, "ols_mb_per_min", stats_least_squares(t, y, n).slope * SECONDS_PER_MINUTE, 1e-9);
+        expect(out, "ols_mb_per_min", stats_least_squares(t, y, n).slope * SECONDS_PER_MINUTE,
+               1e-9);
         free(t);
         free(y);
         rows++;

@@ -39,16 +39,16 @@ static void expect(const struct leak *l, const char *pointer, const cJSON *expec
     if (!expected)
         return;
     if (!cJSON_IsNumber(j) || !stats_close(j->valuedouble, expected->valuedouble, 1e-9, 1e-9))
-        fail_msg("%s: %.17g, expected %.17g", pointer, j ? j->valuedouble : 0.0, expected->valuedouble);
+        fail_msg("%s: %.17g, expected %.17g", pointer, j ? j->valuedouble : 0.0,
+                 expected->valuedouble);
 }
 
 static const cJSON *series(const cJSON *gates, const char *name)
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, json_get(gates, "cases"))
-        if (strcmp(json_get(row, "name")->valuestring, name) == 0)
-            return row;
+    cJSON_ArrayForEach(row, json_get(gates, "cases")) if (strcmp(json_get(row, "name")->valuestring,
+                                                                 name) == 0) return row;
     return NULL;
 }
 
@@ -66,7 +66,7 @@ static void every_vector_of_the_rule_agrees(void **state)
         const cJSON *out = json_get(row, "out");
         const cJSON *data = json_get(row, "t_ms") ? row : series(gates, name);
         const cJSON *reason = json_get(out, "reason");
-        AUTO_LEAK struct leak l = { 0 };
+        AUTO_LEAK struct leak l = {0};
         char *csv = NULL;
 
         if (!data)
@@ -75,7 +75,8 @@ static void every_vector_of_the_rule_agrees(void **state)
         evaluate(csv, json_get(row, "limit_mb_per_hour")->valuedouble, NULL, &l);
         if (strcmp(leak_verdict_name(l.verdict), json_get(out, "verdict")->valuestring) != 0)
             fail_msg("%s: %s", name, leak_verdict_name(l.verdict));
-        assert_string_equal(json_get(l.document, "verdict")->valuestring, leak_verdict_name(l.verdict));
+        assert_string_equal(json_get(l.document, "verdict")->valuestring,
+                            leak_verdict_name(l.verdict));
         if (reason)
             assert_string_equal(json_get(l.document, "reason")->valuestring, reason->valuestring);
         else
@@ -108,11 +109,11 @@ static void gates_stand_beside_the_verdict(void **state)
         static const struct {
             const char *key;
             double limit;
-        } limits[] = { { "gate10", 10 }, { "gate15", 15 } };
+        } limits[] = {{"gate10", 10}, {"gate15", 15}};
 
         for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
             const cJSON *gate = json_get(row, limits[i].key);
-            AUTO_LEAK struct leak l = { 0 };
+            AUTO_LEAK struct leak l = {0};
             char *csv = NULL;
 
             if (!gate)
@@ -123,7 +124,8 @@ static void gates_stand_beside_the_verdict(void **state)
                                 json_get(gate, "endpoint")->valuestring);
             assert_string_equal(pointer_get(l.document, "/gates/theil_sen")->valuestring,
                                 json_get(gate, "theil_sen")->valuestring);
-            expect(&l, "/estimators/theil_sen_mb_per_hour", pointer_get(row, "/out/theil_sen_mb_per_hour"));
+            expect(&l, "/estimators/theil_sen_mb_per_hour",
+                   pointer_get(row, "/out/theil_sen_mb_per_hour"));
             expect(&l, "/estimators/ols_mb_per_hour", pointer_get(row, "/out/ols_mb_per_hour"));
             free(csv);
         }
@@ -138,40 +140,43 @@ static void bad_series_are_invalid_with_a_reason(void **state)
         enum leak_verdict verdict;
         const char *reason;
     } cases[] = {
-        { "t_ms,rss_kib\n", LEAK_INCONCLUSIVE, "no_samples" },
-        { "t_ms,rss_kib\n0,1\n1,1\n", LEAK_INCONCLUSIVE, "window_too_short" },
-        { "t_ms,rss_kib\n5,1\n4,1\n", LEAK_INVALID, "not_sorted" },
-        { "t_ms,rss_kib\n0,1.5\n", LEAK_INVALID, "not_integer" },
-        { "t_ms,rss_kib\n0,NaN\n", LEAK_INVALID, "not_finite" },
-        { "t_ms,rss_kib\n0,-inf\n", LEAK_INVALID, "not_finite" },
-        { "t_ms,rss_kib\n0,1e999\n", LEAK_INVALID, "not_finite" },
-        { "t_ms,rss_kib\n0,-4\n", LEAK_INVALID, "negative" },
-        { "t_ms,rss_kib\n0\n", LEAK_INVALID, "row_length" },
-        { "t_ms,rss_kib\n0,1,2\n", LEAK_INVALID, "row_length" },
-        { "t_ms,rss_kib\n0,1\n\n1,1\n", LEAK_INVALID, "row_length" },
-        { "t_ms,rss_kib\n0,\n", LEAK_INVALID, "not_integer" },
-        { "t_ms,rss_kib\n0,9007199254740993\n", LEAK_INVALID, "not_integer" },
-        { "t_ms,rss_kib\n0, 1\n", LEAK_INVALID, "not_integer" },
+        {"t_ms,rss_kib\n", LEAK_INCONCLUSIVE, "no_samples"},
+        {"t_ms,rss_kib\n0,1\n1,1\n", LEAK_INCONCLUSIVE, "window_too_short"},
+        {"t_ms,rss_kib\n5,1\n4,1\n", LEAK_INVALID, "not_sorted"},
+        {"t_ms,rss_kib\n0,1.5\n", LEAK_INVALID, "not_integer"},
+        {"t_ms,rss_kib\n0,NaN\n", LEAK_INVALID, "not_finite"},
+        {"t_ms,rss_kib\n0,-inf\n", LEAK_INVALID, "not_finite"},
+        {"t_ms,rss_kib\n0,1e999\n", LEAK_INVALID, "not_finite"},
+        {"t_ms,rss_kib\n0,-4\n", LEAK_INVALID, "negative"},
+        {"t_ms,rss_kib\n0\n", LEAK_INVALID, "row_length"},
+        {"t_ms,rss_kib\n0,1,2\n", LEAK_INVALID, "row_length"},
+        {"t_ms,rss_kib\n0,1\n\n1,1\n", LEAK_INVALID, "row_length"},
+        {"t_ms,rss_kib\n0,\n", LEAK_INVALID, "not_integer"},
+        {"t_ms,rss_kib\n0,9007199254740993\n", LEAK_INVALID, "not_integer"},
+        {"t_ms,rss_kib\n0, 1\n", LEAK_INVALID, "not_integer"},
     };
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        AUTO_LEAK struct leak l = { 0 };
+        AUTO_LEAK struct leak l = {0};
 
         evaluate(cases[i].csv, 10, NULL, &l);
-        if (l.verdict != cases[i].verdict || strcmp(json_get(l.document, "reason")->valuestring, cases[i].reason) != 0)
-            fail_msg("%zu: %s %s", i, leak_verdict_name(l.verdict), json_get(l.document, "reason")->valuestring);
+        if (l.verdict != cases[i].verdict ||
+            strcmp(json_get(l.document, "reason")->valuestring, cases[i].reason) != 0)
+            fail_msg("%zu: %s %s", i, leak_verdict_name(l.verdict),
+                     json_get(l.document, "reason")->valuestring);
         assert_true(cJSON_IsNull(pointer_get(l.document, "/lo")));
     }
 }
 
 static void what_is_no_series_file_is_an_error(void **state)
 {
-    static const char *const files[] = { "", "0,1\n", "rss_kib,t_ms\n0,1\n", "t_ms,rss_kibs\n0,1\n", "t_ms\n0\n" };
+    static const char *const files[] = {"", "0,1\n", "rss_kib,t_ms\n0,1\n", "t_ms,rss_kibs\n0,1\n",
+                                        "t_ms\n0\n"};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        struct leak l = { 0 };
+        struct leak l = {0};
         struct err e = ERR_INIT;
 
         assert_int_equal(leak_evaluate(files[i], strlen(files[i]), 10, NULL, &l, &e), -1);
@@ -184,18 +189,18 @@ static void window_selects_inclusively(void **state)
 {
     struct buf b;
     char *csv = NULL;
-    struct leak_window w = { 0 };
+    struct leak_window w = {0};
 
     (void) state;
     buf_init(&b, LIMIT_MIB(1));
     buf_puts(&b, "t_ms,rss_kib,extra\n");
     for (int t = 0; t <= 2400; t += 5)
-        buf_printf(&b, "%d,%d,x\n%d,%d,x\n", t * 1000, 800000 + (t > 1200 ? (t - 1200) * 17 : 0), t * 1000,
-                   800000 + (t > 1200 ? (t - 1200) * 17 : 0));
+        buf_printf(&b, "%d,%d,x\n%d,%d,x\n", t * 1000, 800000 + (t > 1200 ? (t - 1200) * 17 : 0),
+                   t * 1000, 800000 + (t > 1200 ? (t - 1200) * 17 : 0));
     csv = buf_take(&b, NULL);
     assert_true(leak_window_parse("0..1200000", &w));
     {
-        AUTO_LEAK struct leak l = { 0 };
+        AUTO_LEAK struct leak l = {0};
 
         evaluate(csv, 10, &w, &l);
         assert_int_equal(l.verdict, LEAK_PASS);
@@ -204,7 +209,7 @@ static void window_selects_inclusively(void **state)
     }
     assert_true(leak_window_parse("1200000..2400000", &w));
     {
-        AUTO_LEAK struct leak l = { 0 };
+        AUTO_LEAK struct leak l = {0};
 
         evaluate(csv, 10, &w, &l);
         assert_int_equal(l.verdict, LEAK_FAIL);

@@ -12,20 +12,21 @@
 #include "experiment/pointer.h"
 #include "experiment/resources.h"
 
-#define YAML(windows)                                                                                                  \
-    "version: 1\ngates:\n  g:\n    class: c\n"                                                                          \
-    "    build: {command: [make], executable: {from: path, path: app}}\n"                                              \
-    "    run: {command: ['{executable}'], report: s/1.json}\n"                                                         \
-    "    sampling: {interval: 1s, into: /resources, embed: true}\n"                                                    \
-    "    windows:\n" windows                                                                                           \
-    "    identity: [{path: /load, require: required}]\n"                                                               \
-    "    accept: {exact: [{path: /ok, equals: true}]}\n"                                                               \
-    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /r, unit: x, worse: lower, tolerance_pct: 5, gated: true}]}\n"
+#define YAML(windows)                                                                              \
+    "version: 1\ngates:\n  g:\n    class: c\n"                                                     \
+    "    build: {command: [make], executable: {from: path, path: app}}\n"                          \
+    "    run: {command: ['{executable}'], report: s/1.json}\n"                                     \
+    "    sampling: {interval: 1s, into: /resources, embed: true}\n"                                \
+    "    windows:\n" windows "    identity: [{path: /load, require: required}]\n"                  \
+    "    accept: {exact: [{path: /ok, equals: true}]}\n"                                           \
+    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /r, unit: x, worse: lower, "      \
+    "tolerance_pct: 5, gated: true}]}\n"
 
-static const char yaml[] = YAML("      steady: {start_phase: a, end_phase: b, estimator: endpoint-bands}\n"
-                                "      all: {start_phase: a, end_phase: c, estimator: theil-sen, min_coverage: 100s}\n"
-                                "      line: {start_phase: a, end_phase: b, estimator: least-squares, min_samples: 200}\n"
-                                "      never: {start_phase: a, end_phase: nowhere, estimator: theil-sen}\n");
+static const char yaml[] =
+    YAML("      steady: {start_phase: a, end_phase: b, estimator: endpoint-bands}\n"
+         "      all: {start_phase: a, end_phase: c, estimator: theil-sen, min_coverage: 100s}\n"
+         "      line: {start_phase: a, end_phase: b, estimator: least-squares, min_samples: 200}\n"
+         "      never: {start_phase: a, end_phase: nowhere, estimator: theil-sen}\n");
 
 static const char markers_text[] = "[{\"phase\":\"a\",\"kind\":\"actual\",\"elapsed_ms\":10000},"
                                    "{\"phase\":\"b\",\"kind\":\"planned\",\"elapsed_ms\":1},"
@@ -53,7 +54,7 @@ static char *make_csv(void)
 
 static void derive(struct fixture *f)
 {
-    AUTO_SAMPLES struct samples s = { 0 };
+    AUTO_SAMPLES struct samples s = {0};
     struct err e = ERR_INIT;
 
     json_free(f->section);
@@ -129,10 +130,12 @@ static void incomplete_windows_say_why(void **state)
     const struct fixture *f = *state;
 
     assert_true(cJSON_IsFalse(pointer_get(f->section, "/windows/line/complete")));
-    assert_non_null(strstr(pointer_get(f->section, "/windows/line/reason")->valuestring, "too few samples"));
+    assert_non_null(
+        strstr(pointer_get(f->section, "/windows/line/reason")->valuestring, "too few samples"));
     assert_true(cJSON_IsFalse(pointer_get(f->section, "/windows/never/complete")));
     assert_true(cJSON_IsNull(pointer_get(f->section, "/windows/never/growth_mb_per_hour")));
-    assert_non_null(strstr(pointer_get(f->section, "/windows/never/reason")->valuestring, "end marker"));
+    assert_non_null(
+        strstr(pointer_get(f->section, "/windows/never/reason")->valuestring, "end marker"));
 }
 
 static void a_repeated_marker_makes_its_windows_incomplete(void **state)
@@ -147,16 +150,17 @@ static void a_repeated_marker_makes_its_windows_incomplete(void **state)
 }
 
 /* {"ok": true, "resources": section} judged with the given samples. */
-static enum acceptance_verdict judge(const struct fixture *f, const char *csv, size_t len, char *out_error, size_t size)
+static enum acceptance_verdict judge(const struct fixture *f, const char *csv, size_t len,
+                                     char *out_error, size_t size)
 {
     cJSON *report = cJSON_CreateObject();
-    struct acceptance_input in = { .definition = &f->file.gates[0],
-                                   .report = report,
-                                   .report_path = "s/1.json",
-                                   .samples_csv = csv,
-                                   .samples_len = len,
-                                   .phase_markers = f->markers };
-    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    struct acceptance_input in = {.definition = &f->file.gates[0],
+                                  .report = report,
+                                  .report_path = "s/1.json",
+                                  .samples_csv = csv,
+                                  .samples_len = len,
+                                  .phase_markers = f->markers};
+    AUTO_ACCEPTANCE struct acceptance a = {0};
     struct err e = ERR_INIT;
     const cJSON *check = NULL;
 
@@ -168,14 +172,16 @@ static enum acceptance_verdict judge(const struct fixture *f, const char *csv, s
     assert_string_equal(json_get(check, "name")->valuestring, "/resources");
     assert_string_equal(json_get(check, "operator")->valuestring, "recomputed");
     (void) snprintf(out_error, size, "%s",
-                    cJSON_IsString(json_get(check, "error")) ? json_get(check, "error")->valuestring : "");
+                    cJSON_IsString(json_get(check, "error")) ? json_get(check, "error")->valuestring
+                                                             : "");
     cJSON_Delete(report);
     return a.verdict;
 }
 
 static void replace(cJSON *section, const char *window, const char *key, cJSON *value)
 {
-    cJSON *o = window ? cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(section, "windows"), window)
+    cJSON *o = window ? cJSON_GetObjectItemCaseSensitive(
+                            cJSON_GetObjectItemCaseSensitive(section, "windows"), window)
                       : section;
 
     assert_true(cJSON_ReplaceItemInObjectCaseSensitive(o, key, value));
@@ -187,7 +193,8 @@ static void acceptance_derives_the_section_again(void **state)
     char error[256];
 
     assert_int_equal(judge(f, f->csv, f->csv_len, error, sizeof error), ACCEPTANCE_PASS);
-    assert_int_equal(judge(f, NULL, 0, error, sizeof error), ACCEPTANCE_PASS); /* the embedded samples */
+    assert_int_equal(judge(f, NULL, 0, error, sizeof error),
+                     ACCEPTANCE_PASS); /* the embedded samples */
 
     replace(f->section, "steady", "growth_mb_per_hour", cJSON_CreateNumber(3599.999));
     assert_int_equal(judge(f, f->csv, f->csv_len, error, sizeof error), ACCEPTANCE_FAIL);
@@ -221,7 +228,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(section_has_totals_and_windows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(incomplete_windows_say_why, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_repeated_marker_makes_its_windows_incomplete, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_repeated_marker_makes_its_windows_incomplete, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(acceptance_derives_the_section_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_or_missing_samples_fail, set_up, tear_down),
     };

@@ -9,8 +9,9 @@
 
 static void csv_keeps_integers_and_makes_seconds_and_megabytes(void **state)
 {
-    static const char csv[] = "t_ms,rss_kib,threads,cpu_pct\n0,2048,4,\n500,3072,4,12.5\r\n1500,1,4,0";
-    AUTO_SAMPLES struct samples s = { 0 };
+    static const char csv[] =
+        "t_ms,rss_kib,threads,cpu_pct\n0,2048,4,\n500,3072,4,12.5\r\n1500,1,4,0";
+    AUTO_SAMPLES struct samples s = {0};
     struct err e = ERR_INIT;
 
     (void) state;
@@ -27,7 +28,7 @@ static void csv_keeps_integers_and_makes_seconds_and_megabytes(void **state)
 static void csv_without_cpu_has_none(void **state)
 {
     static const char csv[] = "t_ms,rss_kib\n0,2048\n";
-    AUTO_SAMPLES struct samples s = { 0 };
+    AUTO_SAMPLES struct samples s = {0};
     struct err e = ERR_INIT;
 
     (void) state;
@@ -50,7 +51,7 @@ static void csv_refuses_malformed_rows(void **state)
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        struct samples s = { 0 };
+        struct samples s = {0};
         struct err e = ERR_INIT;
 
         if (samples_parse_csv(files[i], strlen(files[i]), &s, &e) == 0)
@@ -64,7 +65,7 @@ static void csv_is_limited(void **state)
 {
     size_t n = LIMIT_SAMPLES + 1;
     char *csv = calloc(13 + 4 * n + 1, 1);
-    struct samples s = { 0 };
+    struct samples s = {0};
     struct err e = ERR_INIT;
 
     (void) state;
@@ -83,13 +84,14 @@ static void csv_is_limited(void **state)
 static void embedded_objects_become_a_series(void **state)
 {
     static const char text[] = "[{\"t\":0,\"m\":1.5,\"c\":0.1},{\"t\":0.5,\"m\":2,\"c\":7}]";
-    static const struct samples_members narrow = { .t = "t", .value = "m", .cpu = "c", .cpu_binary32 = true };
-    static const struct samples_members wide = { .t = "t", .value = "m", .cpu = "c" };
-    static const struct samples_members wrong = { .t = "t", .value = "x" };
+    static const struct samples_members narrow = {
+        .t = "t", .value = "m", .cpu = "c", .cpu_binary32 = true};
+    static const struct samples_members wide = {.t = "t", .value = "m", .cpu = "c"};
+    static const struct samples_members wrong = {.t = "t", .value = "x"};
     AUTO_JSON cJSON *j = NULL;
-    AUTO_SAMPLES struct samples s = { 0 };
-    AUTO_SAMPLES struct samples w = { 0 };
-    AUTO_SAMPLES struct samples none = { 0 };
+    AUTO_SAMPLES struct samples s = {0};
+    AUTO_SAMPLES struct samples w = {0};
+    AUTO_SAMPLES struct samples none = {0};
     const char *problem = "";
     struct err e = ERR_INIT;
 

@@ -51,17 +51,19 @@ static void fill(struct series *x, const char *what, size_t n, double step)
         x->t[i] = (double) i * step;
         x->v[i] = value_of(what, x->t[i]);
     }
-    x->s = (struct samples){ .t_secs = x->t, .value = x->v, .n = n };
+    x->s = (struct samples){.t_secs = x->t, .value = x->v, .n = n};
 }
 
-#define YAML                                                                                                           \
-    "version: 1\ngates:\n  soak:\n    class: c\n"                                                                       \
-    "    build: {command: [make], executable: {from: path, path: app}}\n"                                              \
-    "    run: {command: ['{executable}'], report: soak/1.json}\n"                                                      \
-    "    identity: [{path: /load, require: required}]\n"                                                               \
-    "    audit: {paths: {required: [soak/1.json]}, metrics: [{path: /r, unit: x, worse: lower, tolerance_pct: 5, gated: true}]}\n" \
-    "    accept: {exact: [{path: /ok, equals: true}]}\n"                                                               \
-    "    soak: {window: 1200s, min_coverage: 1190s, min_samples: 230, limit_mb_per_hour: 15, active_secs: /active, "   \
+#define YAML                                                                                       \
+    "version: 1\ngates:\n  soak:\n    class: c\n"                                                  \
+    "    build: {command: [make], executable: {from: path, path: app}}\n"                          \
+    "    run: {command: ['{executable}'], report: soak/1.json}\n"                                  \
+    "    identity: [{path: /load, require: required}]\n"                                           \
+    "    audit: {paths: {required: [soak/1.json]}, metrics: [{path: /r, unit: x, worse: lower, "   \
+    "tolerance_pct: 5, gated: true}]}\n"                                                           \
+    "    accept: {exact: [{path: /ok, equals: true}]}\n"                                           \
+    "    soak: {window: 1200s, min_coverage: 1190s, min_samples: 230, limit_mb_per_hour: 15, "     \
+    "active_secs: /active, "                                                                       \
     "samples: {path: /samples, t: t, value: mb}, reported: /growth}\n"
 
 static void load_definition(struct definition_file *f)
@@ -77,7 +79,7 @@ static struct soak_rule load_rule(void)
 {
     cJSON *facts = cases_read_json("tests/data/rvoip/definition-canonical-2k.json");
     const cJSON *soak = json_get(facts, "soak");
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
     struct soak_rule rule;
 
     load_definition(&f);
@@ -117,8 +119,10 @@ static void tails_of_the_vectors_pass_or_fail_as_published(void **state)
         r = evaluate(&x.s, 1200, &rule);
         assert_int_equal(r.window, SOAK_ACTIVE_TAIL);
         assert_true(r.complete);
-        if (!stats_close(r.theil_sen_per_hour, json_get(row, "theil_sen_mb_per_hr")->valuedouble, 1e-9, 1e-9) ||
-            !stats_close(r.endpoint.rate_per_hour, json_get(row, "endpoint_mb_per_hr")->valuedouble, 1e-9, 1e-9))
+        if (!stats_close(r.theil_sen_per_hour, json_get(row, "theil_sen_mb_per_hr")->valuedouble,
+                         1e-9, 1e-9) ||
+            !stats_close(r.endpoint.rate_per_hour, json_get(row, "endpoint_mb_per_hr")->valuedouble,
+                         1e-9, 1e-9))
             fail_msg("%s: %.17g, %.17g", what, r.theil_sen_per_hour, r.endpoint.rate_per_hour);
         if (r.passes != cJSON_IsTrue(json_get(row, "passes_15")))
             fail_msg("%s: passes %d", what, r.passes);
@@ -158,7 +162,8 @@ static void every_row_is_answered_as_the_seed_does(void **state)
             fill(&x, what, 241, 5);
             r = evaluate(&x.s, 1200, &rule);
             assert_true(r.complete);
-            if (!stats_close(r.theil_sen_per_hour, json_get(expect, "theil_sen_mb_per_hr")->valuedouble, 1e-9, 1e-9) ||
+            if (!stats_close(r.theil_sen_per_hour,
+                             json_get(expect, "theil_sen_mb_per_hr")->valuedouble, 1e-9, 1e-9) ||
                 r.passes != cJSON_IsTrue(json_get(expect, "passes_15")))
                 fail_msg("%s: %.17g, passes %d", id, r.theil_sen_per_hour, r.passes);
         } else if (strcmp(id, "SOK-08") == 0) {
@@ -211,13 +216,14 @@ static void edges_of_coverage_and_count(void **state)
 }
 
 /* A report with the series' samples, its active phase and its own figure. */
-static enum acceptance_verdict judge(const char *what, size_t n, double active, double reported, char *out_error, size_t size)
+static enum acceptance_verdict judge(const char *what, size_t n, double active, double reported,
+                                     char *out_error, size_t size)
 {
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
-    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
+    AUTO_ACCEPTANCE struct acceptance a = {0};
     AUTO_JSON cJSON *report = cJSON_CreateObject();
     cJSON *samples = cJSON_CreateArray();
-    struct acceptance_input in = { .report = report, .report_path = "soak/1.json" };
+    struct acceptance_input in = {.report = report, .report_path = "soak/1.json"};
     const cJSON *check = NULL;
     struct err e = ERR_INIT;
 
@@ -239,7 +245,8 @@ static enum acceptance_verdict judge(const char *what, size_t n, double active, 
     check = cJSON_GetArrayItem(json_get(a.document, "checks"), 1);
     assert_string_equal(json_get(check, "name")->valuestring, "soak");
     (void) snprintf(out_error, size, "%s",
-                    cJSON_IsString(json_get(check, "error")) ? json_get(check, "error")->valuestring : "");
+                    cJSON_IsString(json_get(check, "error")) ? json_get(check, "error")->valuestring
+                                                             : "");
     return a.verdict;
 }
 
@@ -251,7 +258,8 @@ static void acceptance_applies_the_rule(void **state)
     (void) state;
     assert_int_equal(judge(just_under, 241, 1200, 14.99, error, sizeof error), ACCEPTANCE_PASS);
     assert_string_equal(error, "");
-    assert_int_equal(judge("500 + 15.01*t/3600", 241, 1200, 15.01, error, sizeof error), ACCEPTANCE_FAIL);
+    assert_int_equal(judge("500 + 15.01*t/3600", 241, 1200, 15.01, error, sizeof error),
+                     ACCEPTANCE_FAIL);
     assert_int_equal(judge(just_under, 241, 1200, 14.9, error, sizeof error), ACCEPTANCE_FAIL);
     assert_non_null(strstr(error, "/growth is not what the samples give"));
     assert_int_equal(judge(just_under, 229, 1200, 14.99, error, sizeof error), ACCEPTANCE_FAIL);

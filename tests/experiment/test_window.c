@@ -39,27 +39,31 @@ static void free_series(struct samples *s)
     free(s->value);
 }
 
-static struct window evaluate(const struct samples *s, double start, double end, enum window_state *state)
+static struct window evaluate(const struct samples *s, double start, double end)
 {
+    const struct window_request request = {.start = start,
+                                           .end = end,
+                                           .boundary_factor = 1.5,
+                                           .endpoint = &endpoint_rule_default,
+                                           .theil_sen = true};
     struct window w;
     struct err e = ERR_INIT;
 
-    assert_int_equal(window_evaluate(s, start, end, 1.5, &endpoint_rule_default, true, &w, state, &e), 0);
+    assert_int_equal(window_evaluate(s, &request, &w, &e), 0);
     return w;
 }
 
 /* A real report of the seed: its own figures come out. */
 static void real_series_gives_the_published_figures(void **state)
 {
-    cJSON *report =
-        cases_read_json("tests/data/rvoip/baselines/20260929T224805Z/perf_call_setup_cps_pbx-media-server/30.json");
+    cJSON *report = cases_read_json(
+        "tests/data/rvoip/baselines/20260929T224805Z/perf_call_setup_cps_pbx-media-server/30.json");
     cJSON *vectors = cases_read_json("tests/data/rvoip/vectors.json");
     const cJSON *real = json_get(vectors, "real_series_30cps");
     const cJSON *active = json_get(real, "active_window");
     const cJSON *claimed = pointer_get(report, "/resources/rss_windows/active_load");
-    struct samples s = { 0 };
+    struct samples s = {0};
     struct window w;
-    enum window_state ws = WINDOW_OK;
     struct err e = ERR_INIT;
     double interval = 0;
 
@@ -69,8 +73,8 @@ static void real_series_gives_the_published_figures(void **state)
     expect(real, "interval", interval);
     expect(real, "all_slope_mb_per_min", stats_least_squares(s.t_secs, s.value, s.n).slope * 60);
     w = evaluate(&s, json_get(claimed, "requested_start_secs")->valuedouble,
-                 json_get(claimed, "requested_end_secs")->valuedouble, &ws);
-    assert_int_equal(ws, WINDOW_OK);
+                 json_get(claimed, "requested_end_secs")->valuedouble);
+    assert_int_equal(w.state, WINDOW_OK);
     assert_true(w.complete);
     expect(active, "n", (double) w.n);
     expect(active, "first", w.first);
@@ -99,7 +103,7 @@ static void fill(struct samples *s, double *t, double *v, size_t n)
         t[i] = (double) i;
         v[i] = 100.0 + (double) i;
     }
-    *s = (struct samples){ .t_secs = t, .value = v, .n = n };
+    *s = (struct samples){.t_secs = t, .value = v, .n = n};
 }
 
 static void window_boundaries_are_inclusive_and_tolerant(void **state)
@@ -107,23 +111,22 @@ static void window_boundaries_are_inclusive_and_tolerant(void **state)
     double t[41];
     double v[41];
     struct samples s;
-    enum window_state ws = WINDOW_OK;
     struct window w;
 
     (void) state;
     fill(&s, t, v, 41);
-    w = evaluate(&s, 10, 30, &ws);
+    w = evaluate(&s, 10, 30);
     assert_int_equal(w.n, 21);
     assert_true(w.complete);
     assert_close(w.theil_sen_per_hour, 3600.0, 0);
     assert_close(w.endpoint.rate_per_hour, 3600.0, 0);
-    w = evaluate(&s, -1.5, 30, &ws);
+    w = evaluate(&s, -1.5, 30);
     assert_true(w.complete);
-    w = evaluate(&s, -1.51, 30, &ws);
+    w = evaluate(&s, -1.51, 30);
     assert_false(w.complete);
-    w = evaluate(&s, 10, 41.5, &ws);
+    w = evaluate(&s, 10, 41.5);
     assert_true(w.complete);
-    w = evaluate(&s, 10, 41.51, &ws);
+    w = evaluate(&s, 10, 41.51);
     assert_false(w.complete);
 }
 
@@ -132,20 +135,15 @@ static void window_refuses_what_is_no_series(void **state)
     double t[10];
     double v[10];
     struct samples s;
-    enum window_state ws = WINDOW_OK;
 
     (void) state;
     fill(&s, t, v, 10);
-    (void) evaluate(&s, 5, 4, &ws);
-    assert_int_equal(ws, WINDOW_REVERSED);
-    (void) evaluate(&s, 4.2, 5.9, &ws);
-    assert_int_equal(ws, WINDOW_TOO_FEW);
+    assert_int_equal(evaluate(&s, 5, 4).state, WINDOW_REVERSED);
+    assert_int_equal(evaluate(&s, 4.2, 5.9).state, WINDOW_TOO_FEW);
     t[5] = t[4];
-    (void) evaluate(&s, 0, 9, &ws);
-    assert_int_equal(ws, WINDOW_NOT_RISING);
+    assert_int_equal(evaluate(&s, 0, 9).state, WINDOW_NOT_RISING);
     s.n = 0;
-    (void) evaluate(&s, 0, 9, &ws);
-    assert_int_equal(ws, WINDOW_TOO_FEW);
+    assert_int_equal(evaluate(&s, 0, 9).state, WINDOW_TOO_FEW);
 }
 
 static void tail_takes_the_last_seconds(void **state)
@@ -175,10 +173,12 @@ static void tail_takes_the_last_seconds(void **state)
 
 static void rule_takes_defaults_and_given_values(void **state)
 {
-    cJSON *entry = cJSON_Parse("{\"start_phase\":\"a\",\"end_phase\":\"b\",\"estimator\":\"theil-sen\"}");
-    cJSON *full = cJSON_Parse("{\"start_phase\":\"a\",\"end_phase\":\"b\",\"estimator\":\"least-squares\",\"fraction\":4,"
-                              "\"cap\":30000,\"min_samples\":10,\"min_band_samples\":5,\"min_coverage\":1500,"
-                              "\"boundary_factor\":2}");
+    cJSON *entry =
+        cJSON_Parse("{\"start_phase\":\"a\",\"end_phase\":\"b\",\"estimator\":\"theil-sen\"}");
+    cJSON *full = cJSON_Parse(
+        "{\"start_phase\":\"a\",\"end_phase\":\"b\",\"estimator\":\"least-squares\",\"fraction\":4,"
+        "\"cap\":30000,\"min_samples\":10,\"min_band_samples\":5,\"min_coverage\":1500,"
+        "\"boundary_factor\":2}");
     struct window_rule r;
 
     (void) state;
