@@ -32,7 +32,7 @@ const struct fact facts_table[] = {
     {"kernel_build", "Kernel build",
      "the same release built otherwise: preemption, back-ported mitigations"},
     {"kernel_cmdline", "Kernel command line",
-     "isolation, huge pages, timers and mitigations are set there; without root and UUIDs"},
+     "digest without root, console and UUIDs: isolation, huge pages and timers are set there"},
     {"mitigations", "CPU mitigations", "they cost between nothing and a third"},
     {"clocksource", "Clock source", "what reading the time costs"},
     {"hypervisor", "Hypervisor",

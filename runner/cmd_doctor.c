@@ -32,7 +32,7 @@ static const char *fitness_of(const cJSON *rows)
 static void print_text(const struct cli *c, const cJSON *rows, const cJSON *facts)
 {
     const cJSON *model = json_get(facts, "cpu_model");
-    const cJSON *kernel = json_get(facts, "kernel_release");
+    const cJSON *kernel = json_get(facts, "kernel");
     const cJSON *row = NULL;
 
     /* Flushed and checked by main. */

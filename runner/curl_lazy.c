@@ -90,11 +90,11 @@ void curl_free(void *p)
         f(p);
 }
 
-struct curl_slist *curl_slist_append(struct curl_slist *list, const char *text)
+struct curl_slist *curl_slist_append(struct curl_slist *list, const char *data)
 {
     struct curl_slist *(*f)(struct curl_slist *, const char *) = NULL;
 
-    return bind_name("curl_slist_append", &f) ? f(list, text) : NULL;
+    return bind_name("curl_slist_append", &f) ? f(list, data) : NULL;
 }
 
 void curl_slist_free_all(struct curl_slist *list)
@@ -112,12 +112,12 @@ CURLU *curl_url(void)
     return bind_name("curl_url", &f) ? f() : NULL;
 }
 
-void curl_url_cleanup(CURLU *u)
+void curl_url_cleanup(CURLU *handle)
 {
     void (*f)(CURLU *) = NULL;
 
-    if (u && bind_name("curl_url_cleanup", &f))
-        f(u);
+    if (handle && bind_name("curl_url_cleanup", &f))
+        f(handle);
 }
 
 /* Debian 12's curl 7.88 takes it without const, Debian 13's with. */
@@ -127,16 +127,16 @@ void curl_url_cleanup(CURLU *u)
 #define CURLU_READ CURLU
 #endif
 
-CURLUcode curl_url_get(CURLU_READ *u, CURLUPart what, char **part, unsigned int flags)
+CURLUcode curl_url_get(CURLU_READ *handle, CURLUPart what, char **part, unsigned int flags)
 {
     CURLUcode (*f)(CURLU_READ *, CURLUPart, char **, unsigned int) = NULL;
 
-    return bind_name("curl_url_get", &f) ? f(u, what, part, flags) : CURLUE_BAD_HANDLE;
+    return bind_name("curl_url_get", &f) ? f(handle, what, part, flags) : CURLUE_BAD_HANDLE;
 }
 
-CURLUcode curl_url_set(CURLU *u, CURLUPart what, const char *part, unsigned int flags)
+CURLUcode curl_url_set(CURLU *handle, CURLUPart what, const char *part, unsigned int flags)
 {
     CURLUcode (*f)(CURLU *, CURLUPart, const char *, unsigned int) = NULL;
 
-    return bind_name("curl_url_set", &f) ? f(u, what, part, flags) : CURLUE_BAD_HANDLE;
+    return bind_name("curl_url_set", &f) ? f(handle, what, part, flags) : CURLUE_BAD_HANDLE;
 }

@@ -42,7 +42,7 @@ static const struct {
     {"clocksource", "tsc", "warn", "reading the time is slow or coarse", NULL},
     {"thp", "madvise", "warn", "huge pages change RSS and page faults from run to run",
      "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"},
-    {"virtualization", "none", "warn", "a hypervisor shares this machine: latencies can't be gated tightly", NULL},
+    {"hypervisor", "none", "warn", "a hypervisor shares this machine: latencies can't be gated tightly", NULL},
 };
 
 static void check_fact(struct rows *r, size_t i)

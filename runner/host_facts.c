@@ -63,24 +63,14 @@ static char *sorted_words(char *text)
     return b.failed ? NULL : buf_take(&b, NULL);
 }
 
-static char *sha256_text(const char *text)
-{
-    struct digest d = digest_of(text, strlen(text));
-    char hex[DIGEST_HEX_SIZE];
-
-    digest_hex(&d, hex);
-    return strdup(hex);
-}
-
+/* The flags themselves, sorted: a refusal can then show which one differs. */
 static char *cpu_flags(const struct sysroot *r)
 {
     AUTO_FREE char *flags = cpuinfo(r, "flags");
 
     if (!flags)
         flags = cpuinfo(r, "Features");
-    AUTO_FREE char *sorted = flags ? sorted_words(flags) : NULL;
-
-    return sorted ? sha256_text(sorted) : NULL;
+    return flags ? sorted_words(flags) : NULL;
 }
 
 static char *microcode(const struct sysroot *r)
@@ -217,15 +207,20 @@ static char *smt(const struct sysroot *r)
     return active || control ? strdup("off") : strdup("none");
 }
 
-static char *kernel_release(const struct sysroot *r)
+static char *kernel(const struct sysroot *r)
 {
     return sysroot_line(r, "proc/sys/kernel/osrelease");
+}
+
+static char *kernel_build(const struct sysroot *r)
+{
+    return sysroot_line(r, "proc/sys/kernel/version");
 }
 
 /* Words that name this installation and change nothing that is measured. */
 static bool names_installation(const char *word, size_t len)
 {
-    static const char *const prefixes[] = {"root=", "BOOT_IMAGE=", "initrd=", "resume=", "rd.luks"};
+    static const char *const prefixes[] = {"root=", "BOOT_IMAGE=", "initrd=", "resume=", "rd.luks", "ip=", "console=", "hostname="};
 
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
         if (len >= strlen(prefixes[i]) && !strncmp(word, prefixes[i], strlen(prefixes[i])))
@@ -233,8 +228,12 @@ static bool names_installation(const char *word, size_t len)
     return memmem(word, len, "UUID=", 5) != NULL || memmem(word, len, "uuid", 4) != NULL;
 }
 
+/* As a digest, since such a line may hold addresses and secrets. What stands after "--" is for init. */
 static char *kernel_cmdline(const struct sysroot *r)
 {
+    struct digest digest;
+    char hex[DIGEST_HEX_SIZE];
+    char *out = NULL;
     AUTO_FREE char *line = sysroot_line(r, "proc/cmdline");
     AUTO_BUF struct buf b;
 
@@ -242,13 +241,19 @@ static char *kernel_cmdline(const struct sysroot *r)
     for (const char *p = line; p && *p;) {
         size_t len = strcspn(p, " ");
 
+        if (len == 2 && !strncmp(p, "--", 2))
+            break;
         if (len > 0 && !names_installation(p, len)) {
+            buf_puts(&b, b.len ? " " : "");
             buf_put(&b, p, len);
-            buf_putc(&b, ' ');
         }
         p += len + strspn(p + len, " ");
     }
-    return line && !b.failed ? sha256_text(b.data ? b.data : "") : NULL;
+    if (!line || b.failed)
+        return NULL;
+    digest = digest_of(b.data ? b.data : "", b.len);
+    digest_hex(&digest, hex);
+    return asprintf(&out, "sha256 %s", hex) < 0 ? NULL : out;
 }
 
 static char *architecture(const struct sysroot *r)
@@ -259,7 +264,7 @@ static char *architecture(const struct sysroot *r)
     return uname(&u) == 0 ? strdup(u.machine) : NULL;
 }
 
-/* Digest of "name: state" lines of every known weakness, in order of name. */
+/* "name: state" of every known weakness, in order of name. */
 static char *mitigations(const struct sysroot *r)
 {
     AUTO_FD int fd = openat(r->fd, CPU_DIR "/vulnerabilities", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -276,9 +281,9 @@ static char *mitigations(const struct sysroot *r)
         struct sysroot dir = {.fd = fd};
         AUTO_FREE char *state = sysroot_line(&dir, list.names[i]);
 
-        buf_printf(&b, "%s: %s\n", list.names[i], state ? state : "unknown");
+        buf_printf(&b, "%s%s: %s", i ? "; " : "", list.names[i], state ? state : "unknown");
     }
-    return b.failed || b.len == 0 ? NULL : sha256_text(b.data);
+    return b.failed || b.len == 0 ? NULL : buf_take(&b, NULL);
 }
 
 /* The chosen word of "always [madvise] never". */
@@ -337,14 +342,15 @@ static char *os(const struct sysroot *r)
 }
 
 /* Rounded up to 64 MiB, since kernels reserve a little more or less of the same memory. */
-static char *memory_total(const struct sysroot *r)
+static char *memory(const struct sysroot *r)
 {
     AUTO_FREE char *text = sysroot_read(r, "proc/meminfo");
     uint64_t kib = 0;
+    char *out = NULL;
 
     if (!text || !procfs_field_number(text, "MemTotal", &kib))
         return NULL;
-    return number_text((kib + 65535) / 65536 * 64);
+    return asprintf(&out, "%lu MiB", (kib + 65535) / 65536 * 64) < 0 ? NULL : out;
 }
 
 static char *swap(const struct sysroot *r)
@@ -355,6 +361,16 @@ static char *swap(const struct sysroot *r)
     if (!text || !procfs_field_number(text, "SwapTotal", &kib))
         return NULL;
     return strdup(kib > 0 ? "on" : "off");
+}
+
+static char *swappiness(const struct sysroot *r)
+{
+    return sysroot_line(r, "proc/sys/vm/swappiness");
+}
+
+static char *cache_l3(const struct sysroot *r)
+{
+    return or_none(sysroot_line(r, CPU_DIR "/cpu0/cache/index3/size"));
 }
 
 static char *numa_nodes(const struct sysroot *r)
@@ -370,7 +386,7 @@ static bool exists(const struct sysroot *r, const char *name)
     return faccessat(r->fd, name, F_OK, 0) == 0;
 }
 
-static char *virtualization(const struct sysroot *r)
+static char *hypervisor(const struct sysroot *r)
 {
     AUTO_FREE char *text = sysroot_read(r, "proc/cpuinfo");
     AUTO_FREE char *flags = text ? procfs_field(text, "flags") : NULL;
@@ -457,24 +473,27 @@ static const struct host_reader readers[] = {
     {"cpu_allowed", cpu_allowed},
     {"cpu_count_logical", cpus_logical},
     {"cpu_count_physical", cpus_physical},
-    {"cpu_flags_sha256", cpu_flags},
+    {"cpu_flags", cpu_flags},
+    {"cpu_l3", cache_l3},
     {"cpu_model", cpu_model},
     {"governor", governor},
-    {"kernel_cmdline_sha256", kernel_cmdline},
-    {"kernel_release", kernel_release},
+    {"hypervisor", hypervisor},
+    {"kernel", kernel},
+    {"kernel_build", kernel_build},
+    {"kernel_cmdline", kernel_cmdline},
     {"libc", libc},
+    {"memory", memory},
     {"memory_limit", memory_limit},
-    {"memory_total_mib", memory_total},
     {"microcode", microcode},
-    {"mitigations_sha256", mitigations},
+    {"mitigations", mitigations},
     {"numa_nodes", numa_nodes},
-    {"os_release", os},
+    {"os", os},
     {"page_size", page_size},
     {"scaling_driver", scaling_driver},
     {"smt", smt},
     {"swap", swap},
+    {"swappiness", swappiness},
     {"thp", thp},
-    {"virtualization", virtualization},
 };
 
 const struct host_reader *host_reader_find(const char *name)
