@@ -126,13 +126,15 @@ void cases_edit(cJSON *root, const cJSON *op)
     const char *word = text_of(op, "op");
     const cJSON *path = json_get(op, "path");
     const cJSON *value = json_get(op, "value");
-    const cJSON *last = path ? path->child : NULL;
+    const cJSON *last = cJSON_IsArray(path) ? path->child : NULL;
     cJSON *parent = NULL;
     cJSON *target = NULL;
 
-    assert_true(cJSON_IsArray(path));
-    assert_non_null(last);
-    while (last && last->next)
+    if (!path || !last) {
+        fail_msg("case: '%s' without a path", word);
+        return;
+    }
+    while (last->next)
         last = last->next;
     parent = walk(root, path, strcmp(word, "set") == 0);
     if (strcmp(word, "set") == 0) {
