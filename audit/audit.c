@@ -10,12 +10,17 @@
 
 #define AUDIT_SCHEMA "cleanrun-audit/1"
 
+/* The inferred identity of one required path, or NULL. */
+struct inferred {
+    cJSON *values;
+};
+
 struct run {
     const struct audit_input *in;
     struct policy policy;
     struct findings f;
     struct compared_list *prepared; /* one per required path */
-    cJSON **inferred;
+    struct inferred *inferred;
     bool invalid;
     bool empty_baseline;
 };
@@ -31,7 +36,7 @@ static void run_fini(struct run *r)
         if (r->prepared)
             compared_list_fini(&r->prepared[i]);
         if (r->inferred)
-            json_free(r->inferred[i]);
+            json_free(r->inferred[i].values);
     }
     free(r->prepared);
     free(r->inferred);
@@ -161,9 +166,9 @@ static int check_pair(struct run *r, size_t index, struct err *e)
     pair.baseline = baseline->report;
     pair.current = current->report;
     if (pair.legacy &&
-        infer_identity(r->policy.infer, r->in->baseline.tree, baseline, &r->inferred[index], &why, e) < 0)
+        infer_identity(r->policy.infer, r->in->baseline.tree, baseline, &r->inferred[index].values, &why, e) < 0)
         return -1;
-    pair.inferred = r->inferred[index];
+    pair.inferred = r->inferred[index].values;
     pair.why_not = why.data ? why.data : "";
     if (pair.inferred)
         note_inferred(r, path, pair.inferred);
@@ -383,8 +388,8 @@ static int run_init(struct run *r, const struct audit_input *in, struct err *e)
     if (findings_init(&r->f, e) < 0 || policy_read(in->policy, &r->policy, e) < 0 ||
         add_comparison_paths(&r->policy, in->baseline_manifest, e) < 0)
         return -1;
-    r->prepared = calloc(r->policy.n_required, sizeof *r->prepared);
-    r->inferred = calloc(r->policy.n_required, sizeof(cJSON *));
+    r->prepared = calloc(r->policy.n_required + 1, sizeof *r->prepared);
+    r->inferred = calloc(r->policy.n_required + 1, sizeof *r->inferred);
     return r->prepared && r->inferred ? 0 : no_memory(e);
 }
 

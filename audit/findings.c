@@ -107,10 +107,14 @@ static const char *text_of(const cJSON *reason, const char *key)
     return cJSON_IsString(j) ? j->valuestring : "";
 }
 
+struct slot {
+    cJSON *reason;
+};
+
 static int compare_reasons(const void *a, const void *b)
 {
-    const cJSON *left = *(const cJSON *const *) a;
-    const cJSON *right = *(const cJSON *const *) b;
+    const cJSON *left = ((const struct slot *) a)->reason;
+    const cJSON *right = ((const struct slot *) b)->reason;
     size_t rank_left = rank_of(left);
     size_t rank_right = rank_of(right);
     int order = 0;
@@ -127,17 +131,17 @@ int findings_sort_reasons(struct findings *f, struct err *e)
 {
     size_t n = 0;
     size_t at = 0;
-    AUTO_FREE cJSON **items = NULL;
+    AUTO_FREE struct slot *items = NULL;
     cJSON *reason = NULL;
 
     cJSON_ArrayForEach(reason, f->reasons) n++;
-    items = calloc(n + 1, sizeof(cJSON *));
+    items = calloc(n + 1, sizeof *items);
     if (!items)
         return no_memory(e);
     while (f->reasons->child)
-        items[at++] = cJSON_DetachItemViaPointer(f->reasons, f->reasons->child);
+        items[at++].reason = cJSON_DetachItemViaPointer(f->reasons, f->reasons->child);
     qsort(items, n, sizeof *items, compare_reasons);
     for (size_t i = 0; i < n; i++)
-        (void) cJSON_AddItemToArray(f->reasons, items[i]); /* fails for NULL or the array itself only */
+        (void) cJSON_AddItemToArray(f->reasons, items[i].reason); /* fails for NULL or the array itself only */
     return 0;
 }

@@ -22,10 +22,18 @@ static size_t length_of(const cJSON *array)
     return n;
 }
 
-/* Outside text can form no markup, no table cell, no HTML, no mention and no issue reference. */
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Outside text can form no markup, no table cell, no HTML, no mention and no issue reference. An underscore inside a word
+ * is none: names of reports stay as they are. */
 static void escape(struct buf *out, const char *s)
 {
-    for (; *s; s++) {
+    char before = 0;
+
+    for (; *s; before = *s, s++) {
         unsigned char c = (unsigned char) *s;
 
         if (c < 0x20 || c == 0x7f)
@@ -40,6 +48,8 @@ static void escape(struct buf *out, const char *s)
             buf_puts(out, "&#64;");
         else if (c == '#')
             buf_puts(out, "&#35;");
+        else if (c == '_' && is_word(before) && is_word(s[1]))
+            buf_putc(out, '_');
         else if (strchr("\\`*_[]|~!", c))
             buf_printf(out, "\\%c", c);
         else

@@ -82,6 +82,8 @@ void value_metric(struct buf *out, double v, const char *unit, const char *label
         return;
     if (strcmp(shown, "%") == 0)
         buf_putc(out, '%');
+    else if (strncmp(shown, "1/", 2) == 0)
+        buf_puts(out, shown + 1);
     else if (strcmp(shown, "ratio") != 0 && strcmp(shown, "1") != 0)
         buf_printf(out, " %s", shown);
 }
@@ -153,7 +155,11 @@ static void difference_walk(struct differences *d, const char *pointer, const cJ
 {
     const cJSON *member = NULL;
 
-    if (b && c && json_equal(b, c))
+    if (!b || !c) {
+        difference_add(d, pointer, b, c);
+        return;
+    }
+    if (json_equal(b, c))
         return;
     if (cJSON_IsArray(b) && cJSON_IsArray(c)) {
         difference_arrays(d, pointer, b, c);

@@ -38,7 +38,7 @@ bool verdict_parse(const char *word, enum verdict *out)
 int verdict_exit(enum verdict v)
 {
     assert(v < VERDICT_MAX);
-    return rows[v].code;
+    return (int) rows[v].code;
 }
 
 enum verdict verdict_worse(enum verdict a, enum verdict b)

@@ -41,27 +41,29 @@ static bool acceptance_passed(const cJSON *acceptance)
     return true;
 }
 
+/* The first stage that does not let the run pass decides. */
+static enum verdict first_stage(const struct verdict_input *in, enum verdict audited)
+{
+    if (in->invalid_reasons && in->invalid_reasons->child)
+        return VERDICT_INVALID;
+    if (in->error_text)
+        return VERDICT_ERROR;
+    if (!in->mode || strcmp(in->mode, "clean") != 0)
+        return VERDICT_MAX;
+    if (audited == VERDICT_INVALID || !in->acceptance)
+        return audited;
+    return acceptance_passed(in->acceptance) ? audited : VERDICT_FAIL;
+}
+
 static int decide(const struct verdict_input *in, enum verdict *out, struct err *e)
 {
     enum verdict audited = VERDICT_NON_COMPARABLE;
 
     if (in->audit && !verdict_parse(text_of(in->audit, "verdict", ""), &audited))
         return err_set(e, ERR_INTERNAL, "verdict.audit", "the audit document has no verdict");
-    if (in->invalid_reasons && in->invalid_reasons->child) {
-        *out = VERDICT_INVALID;
-    } else if (in->error_text) {
-        *out = VERDICT_ERROR;
-    } else if (!in->mode || strcmp(in->mode, "clean") != 0) {
-        *out = VERDICT_MAX;
-    } else if (!in->acceptance) {
+    *out = first_stage(in, audited);
+    if (*out == audited && !in->acceptance && audited != VERDICT_INVALID)
         return err_set(e, ERR_INTERNAL, "verdict.acceptance", "a verdict needs an acceptance document");
-    } else if (audited == VERDICT_INVALID) {
-        *out = VERDICT_INVALID;
-    } else if (!acceptance_passed(in->acceptance)) {
-        *out = VERDICT_FAIL;
-    } else {
-        *out = audited;
-    }
     return 0;
 }
 

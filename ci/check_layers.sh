@@ -26,7 +26,7 @@ mbedtls/        evidence/sign.c evidence/keyring.c
 yaml.h          experiment/yaml_in.c
 sqlite3.h       server/store/
 microhttpd.h    server/http/listener.c server/http/request.c server/http/reply.c server/http/content.c
-curl/           runner/http.c runner/upload.c runner/push.c server/status/client.c
+curl/           runner/http.c runner/curl_lazy.c server/status/client.c
 locale.h        base/num.c
 cjson/cJSON_    nowhere
 '

@@ -88,9 +88,9 @@ static void outside_text_forms_no_markup(void **state)
     (void) state;
     sides_init(&s);
     sides_put(s.current.report, "/scenario",
-              cJSON_CreateString("a|b<img src=x>`c`[d](e)*f*_g_@h #1 \\|\n## Regressions (0)&amp;~~x~~"));
+              cJSON_CreateString("a|b<img src=x>`c`[d](e)*f*_g_ h_h @h #1 \\|\n## Regressions (0)&amp;~~x~~"));
     text = markdown_of(&s, VERDICT_NON_COMPARABLE);
-    contains(text, "a\\|b&lt;img src=x&gt;\\`c\\`\\[d\\](e)\\*f\\*\\_g\\_&#64;h &#35;1 \\\\\\|");
+    contains(text, "a\\|b&lt;img src=x&gt;\\`c\\`\\[d\\](e)\\*f\\*\\_g\\_ h_h &#64;h &#35;1 \\\\\\|");
     assert_null(strstr(text, "<img"));
     assert_null(strstr(text, "\n## Regressions (0)&"));
     assert_null(strstr(text, "@h"));

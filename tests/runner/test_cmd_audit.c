@@ -190,8 +190,10 @@ static void check_regressed(const char *id, const cJSON *expected, const cJSON *
     {
         if (strcmp(text_of(row, "verdict"), "regression") != 0)
             continue;
-        if (!label)
+        if (!label) {
             fail_msg("%s: unexpected regression of %s", id, text_of(row, "label"));
+            return;
+        }
         assert_string_equal(text_of(row, "label"), label->valuestring);
         label = label->next;
     }
