@@ -1,0 +1,160 @@
+#include "tests/runner/project.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ARGS_MAX 48
+
+static const char definition[] =
+    "version: 1\n"
+    "project: test/project\n"
+    "gates:\n"
+    "  g:\n"
+    "    class: test-class\n"
+    "    build:\n"
+    "      command: [cc, -O1, -g, -o, workload, workload.c]\n"
+    "      executable: {from: path, path: workload}\n"
+    "      toolchain: [cc, --version]\n"
+    "      allocator: malloc\n"
+    "      env: {allow: [PATH], reject: [RUSTFLAGS, CARGO_ENCODED_RUSTFLAGS, CARGO_INCREMENTAL, "
+    "'CARGO_TARGET_*_RUSTFLAGS', 'MIMALLOC_*']}\n"
+    "    run:\n"
+    "      command: ['{executable}', %s]\n"
+    "      report: s/p.json\n"
+    "      timeout: 20s\n"
+    "    phases:\n"
+    "      markers: [begin, window_start, window_end]\n"
+    "      required: [window_start, window_end]\n"
+    "    sampling: {interval: 20ms, into: /resources, embed: true}\n"
+    "    windows:\n"
+    "      steady: {start_phase: window_start, end_phase: window_end, estimator: endpoint-bands}\n"
+    "    identity:\n"
+    "      - {path: /load/rate, require: required}\n"
+    "    accept:\n"
+    "      exact:\n"
+    "        - {name: rate, path: /load/rate, equals: 7}\n"
+    "    audit:\n"
+    "      paths: {required: [s/p.json]}\n"
+    "      metrics:\n"
+    "        - {path: /results/n, label: n, unit: items, worse: higher, tolerance_pct: 10, gated: true}\n"
+    "%s";
+
+static char *concat(const char *a, const char *b, const char *c)
+{
+    char *text = NULL;
+
+    assert_true(asprintf(&text, "%s%s%s", a, b, c) >= 0);
+    return text;
+}
+
+/* Every REPO in `text` becomes the path. */
+static char *with_repo(const char *text, const char *repo)
+{
+    char *out = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&out, &len);
+
+    assert_non_null(f);
+    for (const char *at = strstr(text, "REPO"); at; at = strstr(text, "REPO")) {
+        fprintf(f, "%.*s%s", (int) (at - text), text, repo);
+        text = at + 4;
+    }
+    fprintf(f, "%s", text);
+    assert_int_equal(fclose(f), 0);
+    return out;
+}
+
+void project_git(const struct project *p, const char *const argv[])
+{
+    static const char *const env[] = {
+        "GIT_AUTHOR_NAME=Fixture",         "GIT_AUTHOR_EMAIL=fixture@example.invalid",
+        "GIT_COMMITTER_NAME=Fixture",      "GIT_COMMITTER_EMAIL=fixture@example.invalid",
+        "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
+        "GIT_CONFIG_GLOBAL=/dev/null",     NULL,
+    };
+    const char *full[ARGS_MAX] = { "git" };
+    struct test_run r;
+    size_t n = 1;
+
+    for (size_t i = 0; argv[i]; i++)
+        full[n++] = argv[i];
+    test_run(full, env, p->repo, NULL, &r);
+    if (r.code != 0)
+        print_error("git %s: %s\n", argv[0], r.err);
+    assert_int_equal(r.code, 0);
+    test_run_fini(&r);
+}
+
+void project_new(struct project *p, const char *behaviour, const char *extra)
+{
+    static const char *const init[] = { "init", "-q", "-b", "main", ".", NULL };
+    static const char *const add[] = { "add", ".", NULL };
+    static const char *const commit[] = { "commit", "-q", "-m", "fixture", NULL };
+    char *source = test_read("tests/runner/workload.c", NULL);
+    char *text = NULL;
+
+    *p = (struct project) { .dir = test_dir_new() };
+    p->repo = test_join(p->dir, "repo");
+    p->state = test_join(p->dir, "state");
+    assert_int_equal(mkdir(p->repo, 0755), 0);
+    p->env[0] = concat("XDG_STATE_HOME=", p->state, "");
+    p->env[1] = concat("CLEANRUN_LOCK=", p->dir, "/lock");
+    char *words = with_repo(behaviour, p->repo);
+
+    assert_true(asprintf(&text, definition, words, extra ? extra : "") >= 0); /* NOLINT: a literal of ours */
+    test_write_text(p->repo, "cleanrun.yaml", text);
+    test_write_text(p->repo, "workload.c", source);
+    test_write_text(p->repo, ".gitignore", "/workload\n/ignored/\n");
+    project_git(p, init);
+    project_git(p, add);
+    project_git(p, commit);
+    free(words);
+    free(text);
+    free(source);
+}
+
+void project_free(struct project *p)
+{
+    test_dir_free(p->dir);
+    free(p->repo);
+    free(p->state);
+    for (size_t i = 0; p->env[i]; i++)
+        free(p->env[i]);
+    *p = (struct project) { .dir = NULL };
+}
+
+void project_cleanrun(const struct project *p, const char *const args[], const char *const env[], struct test_run *r)
+{
+    char *program = test_join(test_build_root(), "runner/cleanrun");
+    const char *full[ARGS_MAX] = { program };
+    const char *all_env[16] = { NULL };
+    size_t n = 1, k = 0;
+
+    for (size_t i = 0; args[i] && n < ARGS_MAX - 1; i++)
+        full[n++] = args[i];
+    for (size_t i = 0; p->env[i]; i++)
+        all_env[k++] = p->env[i];
+    for (size_t i = 0; env && env[i] && k < 15; i++)
+        all_env[k++] = env[i];
+    test_run(full, all_env, p->repo, NULL, r);
+    free(program);
+}
+
+void project_measure(const struct project *p, const char *const args[], struct test_run *r)
+{
+    char *out = project_out(p, "");
+    const char *full[ARGS_MAX] = { "run", "g", "--json", "--out", out };
+    size_t n = 5;
+
+    out[strlen(out) - 1] = '\0';
+    for (size_t i = 0; args && args[i]; i++)
+        full[n++] = args[i];
+    project_cleanrun(p, full, NULL, r);
+    free(out);
+}
+
+char *project_out(const struct project *p, const char *name)
+{
+    return concat(p->dir, "/out/", name);
+}

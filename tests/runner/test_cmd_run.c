@@ -1,0 +1,893 @@
+/* cleanrun run, end to end: the real program builds and measures a real program in a real repository. */
+#include "tests/runner/project.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "evidence/manifest.h"
+
+static cJSON *read_json(const struct project *p, const char *name)
+{
+    char *path = project_out(p, name);
+    size_t len = 0;
+    char *text = test_read_path(path, &len);
+    cJSON *j = NULL;
+    struct err e = ERR_INIT;
+
+    if (json_parse(text, len, NULL, &j, &e) < 0)
+        fail_msg("%s: %s", name, e.text);
+    free(text);
+    free(path);
+    return j;
+}
+
+static bool exists(const struct project *p, const char *name)
+{
+    char *path = project_out(p, name);
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+
+    free(path);
+    return there;
+}
+
+/* The manifest, read as a verifier reads it, with every listed file's bytes checked. */
+static cJSON *checked_manifest(const struct project *p)
+{
+    char *dir = project_out(p, "");
+    char *path = project_out(p, "manifest.json");
+    size_t len = 0, listed = 0;
+    char *text = test_read_path(path, &len);
+    struct manifest m;
+    struct err e = ERR_INIT;
+    struct file_list files;
+    int fd = -1;
+
+    if (manifest_parse(text, len, &m, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(file_open_dir(dir, &fd, &e), 0);
+    assert_int_equal(file_list_at(fd, 1000, &files, &e), 0);
+    for (size_t i = 0; i < files.n; i++) {
+        const struct manifest_file *f = manifest_find(&m, files.names[i]);
+        struct digest digest;
+        uint64_t size = 0;
+        int member = -1;
+
+        if (!strcmp(files.names[i], "manifest.json"))
+            continue;
+        assert_non_null(f);
+        assert_int_equal(file_open_at(fd, files.names[i], &member, &size, &e), 0);
+        assert_int_equal(digest_of_fd(member, &digest, &size, &e), 0);
+        close(member);
+        assert_true(digest_equal(&digest, &f->digest));
+        listed++;
+    }
+    assert_int_equal(listed, m.n_files);
+    cJSON *copy = cJSON_Duplicate(m.document, true);
+
+    manifest_fini(&m);
+    file_list_fini(&files);
+    close(fd);
+    free(text);
+    free(path);
+    free(dir);
+    return copy;
+}
+
+static const char *text_at(const cJSON *j, const char *key)
+{
+    const cJSON *v = json_get(j, key);
+
+    return cJSON_IsString(v) ? v->valuestring : "(none)";
+}
+
+/* The last line of `run --json`. */
+static cJSON *result_line(const struct test_run *r)
+{
+    const char *at = strstr(r->out, "{\"event\":\"result\"");
+    cJSON *j = NULL;
+    struct err e = ERR_INIT;
+
+    assert_non_null(at);
+    assert_int_equal(json_parse(at, strcspn(at, "\n"), NULL, &j, &e), 0);
+    return j;
+}
+
+static void assert_fault(const struct test_run *r, const char *words)
+{
+    cJSON *j = result_line(r);
+    const cJSON *fault = NULL;
+    bool found = false;
+
+    cJSON_ArrayForEach(fault, json_get(j, "faults"))
+    {
+        found = found || strstr(fault->valuestring, words) != NULL;
+    }
+    if (!found)
+        print_error("no fault with '%s' in %s\n", words, r->out);
+    assert_true(found);
+    cJSON_Delete(j);
+}
+
+static void run_without_baseline_is_evidence_and_non_comparable(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    project_measure(&p, NULL, &r);
+    if (r.code != 3)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 3);
+    cJSON *m = checked_manifest(&p);
+
+    assert_string_equal(text_at(m, "status"), "PASS");
+    assert_string_equal(text_at(m, "report_status"), "CAPTURED");
+    assert_string_equal(text_at(m, "acceptance_status"), "PASS");
+    assert_string_equal(text_at(m, "audit_status"), "NOT_APPLICABLE");
+    assert_string_equal(text_at(m, "project"), "test/project");
+    assert_true(cJSON_IsTrue(json_get(json_get(m, "source"), "unchanged")));
+    assert_true(cJSON_IsFalse(json_get(json_get(json_get(m, "source"), "start"), "dirty")));
+    /* The runner's own numbers are in the report, the workload's bytes beside it. */
+    cJSON *report = read_json(&p, "results/s/p.json");
+
+    assert_true(json_get(json_get(report, "resources"), "peak_rss_mb")->valuedouble > 0);
+    assert_true(cJSON_IsTrue(json_get(json_get(json_get(json_get(report, "resources"), "windows"), "steady"), "complete")));
+    assert_int_equal(cJSON_GetArraySize(json_get(json_get(report, "diagnostics"), "phase_markers")), 3);
+    char *written = project_out(&p, "results/s/p.json.as-written");
+    char *raw = test_read_path(written, NULL);
+
+    assert_null(strstr(raw, "resources"));
+    /* Libraries that ran are listed with their hashes; no path of this user is in any document. */
+    bool libc = false;
+    const cJSON *mapped = NULL;
+
+    cJSON_ArrayForEach(mapped, json_get(json_get(m, "executable"), "mapped"))
+    {
+        libc = libc || strstr(text_at(mapped, "name"), "libc.so") != NULL;
+        assert_null(strstr(text_at(mapped, "name"), p.repo));
+    }
+    assert_true(libc);
+    char *log_path = project_out(&p, "build.log");
+    char *log = test_read_path(log_path, NULL);
+
+    assert_null(strstr(log, p.dir));
+    free(log);
+    free(log_path);
+    free(raw);
+    free(written);
+    cJSON_Delete(report);
+    cJSON_Delete(m);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void sha256_of_manifest(const struct project *p, const char *dir, char hex[DIGEST_HEX_SIZE])
+{
+    char *path = test_join(dir, "manifest.json");
+    size_t len = 0;
+    char *text = test_read_path(path, &len);
+    struct digest d = digest_of(text, len);
+
+    (void) p;
+    digest_hex(&d, hex);
+    free(text);
+    free(path);
+}
+
+static void run_against_a_baseline_is_ok(void **state)
+{
+    struct project p;
+    struct test_run r;
+    char hex[DIGEST_HEX_SIZE];
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 3);
+    test_run_fini(&r);
+    char *base = test_join(p.dir, "base");
+    char *out = test_join(p.dir, "out");
+
+    assert_int_equal(rename(out, base), 0);
+    sha256_of_manifest(&p, base, hex);
+    const char *const args[] = { "--baseline", base, "--baseline-sha256", hex, NULL };
+    const char *const wrong[] = { "--baseline", base, "--baseline-sha256",
+                                  "0000000000000000000000000000000000000000000000000000000000000000", NULL };
+    const char *const missing[] = { "--baseline", base, NULL };
+
+    /* RUN-01 and RUN-03: refused before any build. */
+    project_measure(&p, missing, &r);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "requires --baseline-sha256"));
+    assert_false(exists(&p, ""));
+    test_run_fini(&r);
+    project_measure(&p, wrong, &r);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "reviewed baseline content differs"));
+    assert_false(exists(&p, ""));
+    test_run_fini(&r);
+
+    project_measure(&p, args, &r);
+    if (r.code != 0)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 0);
+    cJSON *m = checked_manifest(&p);
+
+    assert_string_equal(text_at(m, "audit_status"), "OK");
+    assert_string_equal(text_at(json_get(m, "baseline"), "manifest_sha256"), hex);
+    assert_true(exists(&p, "baseline/manifest.json"));
+    assert_true(exists(&p, "baseline/results/s/p.json"));
+    assert_true(exists(&p, "audit.md"));
+    cJSON_Delete(m);
+    test_run_fini(&r);
+
+    /* A changed byte in the baseline's report is found although the manifest is whole. */
+    test_write_text(base, "results/s/p.json", "{}\n");
+    char *again = test_join(p.dir, "out2");
+    const char *const third[] = { "run", "g", "--out", again, "--baseline", base, "--baseline-sha256", hex, NULL };
+
+    project_cleanrun(&p, third, NULL, &r);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "reviewed baseline content differs: results/s/p.json"));
+    test_run_fini(&r);
+    free(again);
+    free(out);
+    free(base);
+    project_free(&p);
+}
+
+/* A program's own end is evidence: FAIL, exit 4. */
+static void check_fail(const char *behaviour, const char *fault, const char *report_status)
+{
+    struct project p;
+    struct test_run r;
+
+    project_new(&p, behaviour, NULL);
+    project_measure(&p, NULL, &r);
+    if (r.code != 4)
+        print_error("%s: %s%s\n", behaviour, r.out, r.err);
+    assert_int_equal(r.code, 4);
+    assert_fault(&r, fault);
+    cJSON *m = checked_manifest(&p);
+
+    assert_string_equal(text_at(m, "status"), "FAIL");
+    assert_string_equal(text_at(m, "report_status"), report_status);
+    assert_false(exists(&p, "error.json"));
+    cJSON_Delete(m);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void run_fails_when_the_program_dies_of_its_own_signal(void **state)
+{
+    (void) state;
+    check_fail("segv", "signal 11", "CAPTURED");
+    check_fail("abort", "signal 6", "CAPTURED");
+}
+
+static void run_fails_when_the_program_exits_non_zero(void **state)
+{
+    (void) state;
+    check_fail("exit3", "exited with 3", "CAPTURED");
+}
+
+static void run_fails_without_a_report(void **state) /* RUN-13 */
+{
+    (void) state;
+    check_fail("no-report", "report MISSING", "MISSING");
+}
+
+static void run_fails_with_a_malformed_report(void **state)
+{
+    (void) state;
+    check_fail("bad-json", "report INVALID", "INVALID");
+    check_fail("array", "report INVALID", "INVALID");
+    check_fail("own-resources", "sampling.into", "INVALID");
+}
+
+static void run_fails_when_the_source_is_edited_meanwhile(void **state) /* RUN-15 */
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "edit-source, REPO", NULL);
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 4);
+    assert_fault(&r, "the source changed");
+    cJSON *m = checked_manifest(&p);
+
+    assert_string_equal(text_at(m, "status"), "FAIL");
+    assert_true(cJSON_IsFalse(json_get(json_get(m, "source"), "unchanged")));
+    cJSON_Delete(m);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void run_fails_acceptance_with_every_check_listed(void **state)
+{
+    (void) state;
+    check_fail("wrong", "acceptance failed", "CAPTURED");
+}
+
+static void run_fails_without_required_markers(void **state) /* RUN-16 */
+{
+    (void) state;
+    check_fail("no-markers", "window_start", "CAPTURED");
+}
+
+static void run_fails_when_results_cannot_be_packaged(void **state)
+{
+    (void) state;
+    check_fail("other-name", "can't be packaged", "CAPTURED");
+}
+
+/* Anything else that ends it is ERROR: logs and error.json are kept, and no manifest. */
+static void check_error(const struct project *p, const struct test_run *r, int code, const char *words)
+{
+    if (r->code != code)
+        print_error("%s%s\n", r->out, r->err);
+    assert_int_equal(r->code, code);
+    assert_true(exists(p, "error.json"));
+    assert_false(exists(p, "manifest.json"));
+    cJSON *j = read_json(p, "error.json");
+
+    if (!strstr(text_at(j, "text"), words))
+        print_error("'%s' is not in '%s'\n", words, text_at(j, "text"));
+    assert_non_null(strstr(text_at(j, "text"), words));
+    assert_string_equal(text_at(j, "verdict"), "ERROR");
+    cJSON_Delete(j);
+}
+
+static void run_is_an_error_on_time_out(void **state)
+{
+    struct project p;
+    struct test_run r;
+    char *path, *text;
+
+    (void) state;
+    project_new(&p, "sleep", NULL);
+    path = test_join(p.repo, "cleanrun.yaml");
+    text = test_read_path(path, NULL);
+    memcpy(strstr(text, "timeout: 20s"), "timeout: 2s ", 12);
+    test_write_text(p.repo, "cleanrun.yaml", text);
+    project_measure(&p, NULL, &r);
+    check_error(&p, &r, 6, "timed out");
+    test_run_fini(&r);
+    free(text);
+    free(path);
+    project_free(&p);
+}
+
+static void run_is_an_error_when_the_build_fails(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    test_write_text(p.repo, "workload.c", "int main(void) { return undefined; }\n");
+    project_measure(&p, NULL, &r);
+    check_error(&p, &r, 6, "the build failed");
+    assert_true(exists(&p, "build.log"));
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+/* Starts `cleanrun run` without waiting. */
+static pid_t start_run(const struct project *p)
+{
+    char *program = test_join(test_build_root(), "runner/cleanrun");
+    char *out = project_out(p, "");
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    out[strlen(out) - 1] = '\0';
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+
+        dup2(null, 1);
+        dup2(null, 2);
+        putenv(p->env[0]);
+        putenv(p->env[1]);
+        execl(program, program, "run", "g", "-C", p->repo, "--out", out, (char *) NULL);
+        _exit(99);
+    }
+    free(out);
+    free(program);
+    return pid;
+}
+
+static void pause_ms(long ms)
+{
+    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+    nanosleep(&t, NULL);
+}
+
+/* The workload of this test's own repository, found by its argument; 0 when it does not run. */
+static pid_t find_workload(const char *behaviour, const char *mark)
+{
+    for (pid_t pid = 2; pid < 4194304; pid++) {
+        char path[64], line[512];
+        int fd;
+        ssize_t n;
+
+        if (kill(pid, 0) < 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/cmdline", (int) pid);
+        fd = open(path, O_RDONLY);
+        if (fd < 0)
+            continue;
+        n = read(fd, line, sizeof line - 1);
+        close(fd);
+        if (n <= 0)
+            continue;
+        line[n] = '\0';
+        if (strstr(line, "workload") && (size_t) n > strlen(line) + 1 && !strcmp(line + strlen(line) + 1, behaviour) &&
+            (!mark || memmem(line, (size_t) n, mark, strlen(mark))))
+            return pid;
+    }
+    return 0;
+}
+
+static void run_is_an_error_when_the_program_is_killed_from_outside(void **state)
+{
+    struct project p;
+    pid_t runner, workload = 0;
+    int status = 0;
+
+    (void) state;
+    /* The repository's path is an argument, so that this test finds its own workload and no other's. */
+    project_new(&p, "sleep, REPO", NULL);
+    runner = start_run(&p);
+    for (int i = 0; i < 600 && !workload; i++) {
+        pause_ms(50);
+        workload = find_workload("sleep", p.repo) ? find_workload("sleep", p.repo) : 0;
+    }
+    assert_true(workload > 0);
+    assert_int_equal(kill(workload, SIGKILL), 0);
+    assert_int_equal(waitpid(runner, &status, 0), runner);
+    assert_true(WIFEXITED(status));
+    struct test_run r = { .code = WEXITSTATUS(status), .out = strdup(""), .err = strdup("") };
+
+    check_error(&p, &r, 6, "killed from outside: SIGKILL");
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void run_interrupted_ends_with_130_and_no_workload(void **state)
+{
+    struct project p;
+    pid_t runner, workload = 0;
+    int status = 0;
+
+    (void) state;
+    project_new(&p, "sleep, REPO", NULL);
+    runner = start_run(&p);
+    for (int i = 0; i < 600 && !workload; i++) {
+        pause_ms(50);
+        workload = find_workload("sleep", p.repo);
+    }
+    assert_true(workload > 0);
+    assert_int_equal(kill(runner, SIGINT), 0);
+    assert_int_equal(waitpid(runner, &status, 0), runner);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 130);
+    assert_int_equal(find_workload("sleep", p.repo), 0);
+    assert_true(exists(&p, "error.json"));
+    assert_false(exists(&p, "manifest.json"));
+    project_free(&p);
+}
+
+/* Kills the runner at moments spread over a whole run: what is left is a complete run or nothing that looks like one. */
+static void killed_runner_leaves_no_half_evidence(void **state)
+{
+    struct project p;
+    struct timespec a, b;
+    int kills = 0, complete = 0, partial = 0;
+    long length_ms;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    struct test_run r;
+
+    project_measure(&p, NULL, &r);
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    assert_int_equal(r.code, 3);
+    test_run_fini(&r);
+    length_ms = (b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000;
+    for (int i = 0; i < 14; i++) {
+        char *out = test_join(p.dir, "out");
+        char *left = test_join(p.dir, "out.partial");
+        char *files[] = { out, left };
+        struct stat st;
+        int status = 0;
+        struct test_run rm;
+
+        for (size_t k = 0; k < 1; k++) {
+            const char *const argv[] = { "rm", "-rf", files[k], NULL };
+
+            test_run(argv, NULL, NULL, NULL, &rm);
+            test_run_fini(&rm);
+        }
+        pid_t runner = start_run(&p);
+
+        pause_ms(length_ms * (i + 1) / 14);
+        kill(runner, SIGKILL);
+        assert_int_equal(waitpid(runner, &status, 0), runner);
+        if (WIFSIGNALED(status))
+            kills++;
+        if (stat(out, &st) == 0) {
+            cJSON *m = checked_manifest(&p); /* fails the test when anything is missing or wrong */
+
+            cJSON_Delete(m);
+            complete++;
+        } else if (stat(left, &st) == 0) {
+            partial++;
+        }
+        free(left);
+        free(out);
+    }
+    print_message("killed %d of 14, %d left unfinished, %d complete\n", kills, partial, complete);
+    assert_true(kills >= 8);
+    assert_true(partial >= 4);
+    /* The next run starts over an unfinished one of a dead runner. */
+    char *done = project_out(&p, "");
+    const char *const argv[] = { "rm", "-rf", done, NULL };
+
+    test_run(argv, NULL, NULL, NULL, &r);
+    test_run_fini(&r);
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 3);
+    test_run_fini(&r);
+    free(done);
+    project_free(&p);
+}
+
+static void run_refuses_overrides_before_any_build(void **state) /* RUN-05, 06, 08, 10, 11 */
+{
+    static const char *const names[] = { "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_INCREMENTAL",
+                                         "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS", "MIMALLOC_PAGE_RESET" };
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *out = project_out(&p, "");
+
+    out[strlen(out) - 1] = '\0';
+    const char *const args[] = { "run", "g", "--out", out, NULL };
+
+    for (size_t i = 0; i < 5; i++) {
+        char *assignment = NULL, *words = NULL;
+
+        assert_true(asprintf(&assignment, "%s=", names[i]) > 0);
+        assert_true(asprintf(&words, "noncanonical build/allocator override is set: %s", names[i]) > 0);
+        const char *const env[] = { assignment, NULL };
+
+        project_cleanrun(&p, args, env, &r);
+        assert_int_equal(r.code, 2);
+        assert_non_null(strstr(r.err, words));
+        assert_false(exists(&p, ""));
+        test_run_fini(&r);
+        free(words);
+        free(assignment);
+    }
+    const char *const both[] = { "RUSTFLAGS=-Copt-level=0", "MIMALLOC_PAGE_RESET=", NULL };
+
+    project_cleanrun(&p, args, both, &r);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "MIMALLOC_PAGE_RESET, RUSTFLAGS"));
+    test_run_fini(&r);
+    free(out);
+    project_free(&p);
+}
+
+static void run_gives_the_program_only_the_definitions_environment(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "environment", NULL);
+    char *out = project_out(&p, "");
+
+    out[strlen(out) - 1] = '\0';
+    const char *const args[] = { "run", "g", "--out", out, NULL };
+    const char *const env[] = { "SECRET_OF_THE_CALLER=1", "MALLOC_ARENA_MAX=1", NULL };
+
+    project_cleanrun(&p, args, env, &r);
+    assert_int_equal(r.code, 3);
+    char *path = project_out(&p, "run.log");
+    char *log = test_read_path(path, NULL);
+
+    assert_null(strstr(log, "SECRET_OF_THE_CALLER"));
+    assert_null(strstr(log, "MALLOC_ARENA_MAX"));
+    assert_non_null(strstr(log, "\nTZ=UTC\n"));
+    assert_non_null(strstr(log, "\nCLEANRUN_PHASE_FD=3\n"));
+    assert_non_null(strstr(log, "\nCLEANRUN_MODE=clean\n"));
+    free(log);
+    free(path);
+    test_run_fini(&r);
+    free(out);
+    project_free(&p);
+}
+
+static void run_ends_orphans_with_the_program(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "orphan, REPO", NULL);
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 3);
+    assert_int_equal(find_workload("orphan", p.repo), 0);
+    cJSON *host = read_json(&p, "host.json");
+
+    assert_true(json_get(json_get(host, "usage"), "processes_left_behind")->valuedouble >= 1);
+    cJSON_Delete(host);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void run_build_only_exits_7(void **state)
+{
+    static const char *const args[] = { "--build-only", NULL };
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    project_measure(&p, args, &r);
+    assert_int_equal(r.code, 7);
+    cJSON *m = checked_manifest(&p);
+
+    assert_string_equal(text_at(m, "status"), "BUILD_ONLY");
+    assert_string_equal(text_at(m, "report_status"), "NOT_EXPECTED");
+    assert_true(cJSON_IsObject(json_get(m, "executable")));
+    cJSON_Delete(m);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+#define MODES                                                                                                          \
+    "    modes:\n"                                                                                                     \
+    "      memory: {command: [env], env: {set: {RETENTION: '1'}}, output: [heap.txt]}\n"                               \
+    "      boundary: {command: [sh, -c, 'echo heap > \"$0\"; exec \"$@\"', '{profile}/heap.txt'], output: [heap.txt]}\n"     \
+    "      cpu: {tool: no-such-profiler}\n"
+
+static void diagnostic_modes_never_end_green(void **state)
+{
+    static const char *const sound[] = { "--mode", "boundary", "--control", "20261129T141502Z-9c1e07ab", NULL };
+    static const char *const poor[] = { "--mode", "memory", NULL };
+    static const char *const no_tool[] = { "--mode", "cpu", NULL };
+    static const char *const undefined[] = { "--mode", "timing", NULL };
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", MODES);
+    project_measure(&p, no_tool, &r);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "no-such-profiler"));
+    assert_false(exists(&p, ""));
+    test_run_fini(&r);
+    project_measure(&p, undefined, &r);
+    assert_int_equal(r.code, 2);
+    test_run_fini(&r);
+
+    project_measure(&p, sound, &r);
+    if (r.code != 7)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 7);
+    cJSON *m = checked_manifest(&p);
+
+    assert_string_equal(text_at(m, "mode"), "boundary");
+    assert_string_equal(text_at(m, "status"), "PASS");
+    assert_string_equal(text_at(m, "acceptance_status"), "NOT_APPLICABLE");
+    assert_string_equal(text_at(m, "control"), "20261129T141502Z-9c1e07ab");
+    assert_true(exists(&p, "profile/heap.txt"));
+    cJSON_Delete(m);
+    test_run_fini(&r);
+
+    /* A profiler that leaves nothing makes a FAIL of the run. */
+    char *out = project_out(&p, "");
+    const char *const rm[] = { "rm", "-rf", out, NULL };
+
+    test_run(rm, NULL, NULL, NULL, &r);
+    test_run_fini(&r);
+    project_measure(&p, poor, &r);
+    assert_int_equal(r.code, 4);
+    assert_fault(&r, "heap.txt");
+    test_run_fini(&r);
+    free(out);
+    project_free(&p);
+}
+
+static void run_at_a_revision_leaves_the_work_tree_out(void **state)
+{
+    static const char *const args[] = { "--at", "main", NULL };
+    static const char *const unknown[] = { "--at", "no-such-branch", NULL };
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    test_write_text(p.repo, "workload.c", "this does not compile\n");
+    project_measure(&p, unknown, &r);
+    assert_int_equal(r.code, 2);
+    test_run_fini(&r);
+    project_measure(&p, args, &r);
+    assert_int_equal(r.code, 3);
+    cJSON *m = checked_manifest(&p);
+
+    assert_true(cJSON_IsFalse(json_get(json_get(json_get(m, "source"), "start"), "dirty")));
+    cJSON_Delete(m);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void out_inside_the_work_tree_must_be_ignored(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *seen = test_join(p.repo, "runs/a");
+    char *hidden = test_join(p.repo, "ignored/a");
+    const char *const bad[] = { "run", "g", "--out", seen, NULL };
+    const char *const good[] = { "run", "g", "--out", hidden, NULL };
+
+    project_cleanrun(&p, bad, NULL, &r);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "inside the work tree"));
+    test_run_fini(&r);
+    project_cleanrun(&p, good, NULL, &r);
+    assert_int_equal(r.code, 3);
+    test_run_fini(&r);
+    free(seen);
+    free(hidden);
+    project_free(&p);
+}
+
+static void one_measurement_at_a_time(void **state)
+{
+    struct project p;
+    struct test_run r;
+    pid_t runner;
+    int status = 0;
+
+    (void) state;
+    project_new(&p, "sleep, REPO", NULL);
+    runner = start_run(&p);
+    for (int i = 0; i < 600 && !find_workload("sleep", p.repo); i++)
+        pause_ms(50);
+    char *other = test_join(p.dir, "other");
+    const char *const args[] = { "run", "g", "--out", other, NULL };
+
+    project_cleanrun(&p, args, NULL, &r);
+    assert_int_equal(r.code, 6);
+    assert_non_null(strstr(r.err, "another measurement is active"));
+    kill(runner, SIGTERM);
+    assert_int_equal(waitpid(runner, &status, 0), runner);
+    test_run_fini(&r);
+    free(other);
+    project_free(&p);
+}
+
+#define CONDITIONED(step)                                                                                              \
+    "    conditioning:\n"                                                                                              \
+    "      - {name: warm, command: [" step "], value: {rate: 30}}\n"
+
+static void conditioning_is_run_and_recorded_and_stops_the_run_when_it_fails(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", CONDITIONED("'{executable}', ok"));
+    project_measure(&p, NULL, &r);
+    /* The step wrote a report of its own; it is not the measured one, which was written later. */
+    assert_int_equal(r.code, 3);
+    cJSON *m = checked_manifest(&p);
+    const cJSON *steps = json_get(json_get(m, "conditioning"), "steps");
+
+    assert_int_equal(cJSON_GetArraySize(steps), 1);
+    assert_string_equal(text_at(steps->child, "name"), "warm");
+    cJSON_Delete(m);
+    test_run_fini(&r);
+    project_free(&p);
+
+    project_new(&p, "ok", CONDITIONED("'false'"));
+    project_measure(&p, NULL, &r);
+    check_error(&p, &r, 6, "conditioning step 'warm' failed");
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void host_limits_and_noise_are_errors(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", "    host: {limits: [{fact: architecture, equals: z80}]}\n");
+    project_measure(&p, NULL, &r);
+    check_error(&p, &r, 6, "architecture");
+    test_run_fini(&r);
+    project_free(&p);
+
+    project_new(&p, "ok", "    host: {quiet: {max_load: -1}}\n");
+    project_measure(&p, NULL, &r);
+    check_error(&p, &r, 6, "not quiet enough");
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void unknown_gate_is_usage(void **state)
+{
+    static const char *const args[] = { "run", "gg", NULL };
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    project_cleanrun(&p, args, NULL, &r);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "no gate 'gg'; there are: g"));
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run_without_baseline_is_evidence_and_non_comparable),
+        cmocka_unit_test(run_against_a_baseline_is_ok),
+        cmocka_unit_test(run_fails_when_the_program_dies_of_its_own_signal),
+        cmocka_unit_test(run_fails_when_the_program_exits_non_zero),
+        cmocka_unit_test(run_fails_without_a_report),
+        cmocka_unit_test(run_fails_with_a_malformed_report),
+        cmocka_unit_test(run_fails_when_the_source_is_edited_meanwhile),
+        cmocka_unit_test(run_fails_acceptance_with_every_check_listed),
+        cmocka_unit_test(run_fails_without_required_markers),
+        cmocka_unit_test(run_fails_when_results_cannot_be_packaged),
+        cmocka_unit_test(run_is_an_error_on_time_out),
+        cmocka_unit_test(run_is_an_error_when_the_build_fails),
+        cmocka_unit_test(run_is_an_error_when_the_program_is_killed_from_outside),
+        cmocka_unit_test(run_interrupted_ends_with_130_and_no_workload),
+        cmocka_unit_test(killed_runner_leaves_no_half_evidence),
+        cmocka_unit_test(run_refuses_overrides_before_any_build),
+        cmocka_unit_test(run_gives_the_program_only_the_definitions_environment),
+        cmocka_unit_test(run_ends_orphans_with_the_program),
+        cmocka_unit_test(run_build_only_exits_7),
+        cmocka_unit_test(diagnostic_modes_never_end_green),
+        cmocka_unit_test(run_at_a_revision_leaves_the_work_tree_out),
+        cmocka_unit_test(out_inside_the_work_tree_must_be_ignored),
+        cmocka_unit_test(one_measurement_at_a_time),
+        cmocka_unit_test(conditioning_is_run_and_recorded_and_stops_the_run_when_it_fails),
+        cmocka_unit_test(host_limits_and_noise_are_errors),
+        cmocka_unit_test(unknown_gate_is_usage),
+    };
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests_name("runner/cmd_run", tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/*
+ * workload: a small measured program for tests: writes phase markers and a report, and misbehaves on request.
+ * It is also copied into the repositories that tests make, and built there. Needs nothing but libc.
+ *
+ * usage: workload BEHAVIOUR [ARGUMENT]
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static void pause_ms(long ms)
+{
+    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+    nanosleep(&t, NULL);
+}
+
+static void mark(const char *name)
+{
+    const char *fd = getenv("CLEANRUN_PHASE_FD");
+
+    if (fd)
+        dprintf(fd[0] - '0', "%s\n", name);
+}
+
+static void write_file(const char *dir, const char *name, const char *text)
+{
+    char path[4096];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t) strlen(text)) {
+        perror(path);
+        exit(9);
+    }
+    close(fd);
+}
+
+static void write_report(const char *text)
+{
+    const char *dir = getenv("CLEANRUN_RESULTS");
+    char path[4096];
+
+    if (!dir)
+        exit(8);
+    snprintf(path, sizeof path, "%s/s", dir);
+    mkdir(path, 0755);
+    write_file(dir, "s/p.json", text);
+}
+
+#define GOOD "{\"scenario\": \"s\", \"load\": {\"rate\": 7}, \"results\": {\"n\": 3, \"errors\": {\"x\": 0}}}\n"
+
+static int misbehave_late(const char *how, const char *argument)
+{
+    if (!strcmp(how, "segv"))
+        raise(SIGSEGV);
+    if (!strcmp(how, "abort"))
+        abort();
+    if (!strcmp(how, "exit3"))
+        return 3;
+    if (!strcmp(how, "edit-source"))
+        write_file(argument, "workload.c", "/* edited while the load ran */\n");
+    if (!strcmp(how, "sleep"))
+        pause_ms(60000);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "ok";
+    const char *argument = argc > 2 ? argv[2] : "";
+
+    printf("behaviour %s\n", how);
+    fflush(stdout);
+    if (!strcmp(how, "environment")) {
+        extern char **environ;
+
+        for (char **p = environ; *p; p++)
+            printf("%s\n", *p);
+        fflush(stdout);
+    }
+    mark("begin");
+    if (!strcmp(how, "orphan") && fork() == 0) {
+        setsid();
+        if (fork() == 0)
+            pause_ms(60000);
+        _exit(0);
+    }
+    pause_ms(60);
+    if (strcmp(how, "no-markers") != 0)
+        mark("window_start");
+    pause_ms(600);
+    if (strcmp(how, "no-markers") != 0)
+        mark("window_end");
+    if (!strcmp(how, "bad-json"))
+        write_report("{\"scenario\": NaN}\n");
+    else if (!strcmp(how, "array"))
+        write_report("[1]\n");
+    else if (!strcmp(how, "own-resources"))
+        write_report("{\"scenario\": \"s\", \"load\": {\"rate\": 7}, \"resources\": {}}\n");
+    else if (!strcmp(how, "wrong"))
+        write_report("{\"scenario\": \"s\", \"load\": {\"rate\": 8}, \"results\": {\"n\": 3, \"errors\": {\"x\": 0}}}\n");
+    else if (!strcmp(how, "other-name"))
+        write_report(GOOD), write_file(getenv("CLEANRUN_RESULTS"), "odd name", "x");
+    else if (strcmp(how, "no-report") != 0)
+        write_report(GOOD);
+    return misbehave_late(how, argument);
+}
