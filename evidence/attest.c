@@ -47,7 +47,8 @@ static void add_subjects(struct json_doc *d, const struct attest_verdict_input *
 }
 
 /* Our own fields: who ignores them loses a reason, never a refusal. */
-static void add_extension(struct json_doc *d, cJSON *predicate, const struct attest_verdict_input *in)
+static void add_extension(struct json_doc *d, cJSON *predicate,
+                          const struct attest_verdict_input *in)
 {
     cJSON *ours = json_add_object(d, predicate, STATEMENT_VERDICT_FIELD);
     cJSON *list;
@@ -72,7 +73,8 @@ static void add_predicate(struct json_doc *d, const struct attest_verdict_input 
 
     json_add_string(d, part, "id", in->verifier_id);
     if (in->verifier_version)
-        json_add_string(d, json_add_object(d, part, "version"), "cleanrun-server", in->verifier_version);
+        json_add_string(d, json_add_object(d, part, "version"), "cleanrun-server",
+                        in->verifier_version);
     clock_rfc3339(in->verified_at_us, false, when);
     json_add_string(d, p, "timeVerified", when);
     json_add_string(d, p, "resourceUri", in->resource_uri);
@@ -99,9 +101,9 @@ static void add_predicate(struct json_doc *d, const struct attest_verdict_input 
 int attest_verdict(const struct attest_verdict_input *in, const struct private_key *key, char **out,
                    size_t *out_len, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *root = NULL;
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
 
     json_doc_init_object(&d);
     json_add_string(&d, NULL, "_type", STATEMENT_TYPE);

@@ -33,14 +33,15 @@ struct writer {
 
 static int put_name(struct writer *w, const char *name, char out[LIMIT_RELNAME + 1], struct err *e)
 {
-    AUTO_BUF struct buf full = { .data = NULL };
+    AUTO_BUF struct buf full = {.data = NULL};
 
     buf_init(&full, LIMIT_RELNAME);
     buf_printf(&full, "%s/%s", w->in->run, name);
     if (buf_check(&full, e) < 0)
         return -1;
     if (!relname_ok(full.data))
-        return err_set(e, ERR_INTERNAL, "bundle.name", "'%.100s' is no name for a bundle", w->in->run);
+        return err_set(e, ERR_INTERNAL, "bundle.name", "'%.100s' is no name for a bundle",
+                       w->in->run);
     memcpy(out, full.data, full.len + 1);
     return 0;
 }
@@ -57,7 +58,8 @@ static int put_header(struct writer *w, const char *name, uint64_t size, struct 
     return 0;
 }
 
-static int put_file(struct writer *w, const char *name, const void *bytes, size_t len, struct err *e)
+static int put_file(struct writer *w, const char *name, const void *bytes, size_t len,
+                    struct err *e)
 {
     static const char zeros[USTAR_BLOCK];
 
@@ -78,10 +80,10 @@ static int put_key(struct writer *w, const char *name, const struct public_key *
 }
 
 /* An envelope, and the same taken apart so that openssl alone can check it. */
-static int put_envelope(struct writer *w, const struct dsse *d, const char *const names[3], const char *bytes,
-                        size_t len, struct err *e)
+static int put_envelope(struct writer *w, const struct dsse *d, const char *const names[3],
+                        const char *bytes, size_t len, struct err *e)
 {
-    AUTO_BUF struct buf pae = { .data = NULL };
+    AUTO_BUF struct buf pae = {.data = NULL};
 
     buf_init(&pae, LIMIT_ENVELOPE);
     dsse_pae(&pae, d->payload_type, d->payload, d->payload_len);
@@ -103,68 +105,83 @@ static int put_sigstore(struct writer *w, struct err *e)
     return put_file(w, "evidence.tar.sigstore.json", text, len, e);
 }
 
+static void text_key(struct buf *b, const char *file, const struct public_key *k)
+{
+    char hex[DIGEST_HEX_SIZE];
+
+    digest_hex(public_key_fingerprint(k), hex);
+    buf_printf(b, "    openssl pkey -pubin -in %s -outform DER | sha256sum\n    # here: %s\n", file,
+               hex);
+}
+
 static void text_head(struct buf *b, const struct bundle_input *in, const char *archive)
 {
     buf_printf(b, "# Evidence of run %s\n\n", in->run);
-    buf_puts(b, "Everything below works without cleanrun, with tools of other people. Run the commands in this\n"
+    buf_puts(b, "Everything below works without cleanrun, with tools of other people. Run the "
+                "commands in this\n"
                 "directory.\n\n"
                 "## 1. Whose keys\n\n"
-                "A key inside this bundle proves nothing: whoever makes a bundle can put any key into it. Compare the\n"
-                "fingerprints with what you get from elsewhere (the server's `/api/v1/keys`, the project's own pages,\n"
-                "the operator of the machine) before you trust the rest.\n\n"
-                "    openssl pkey -pubin -in keys/runner.pem -outform DER | sha256sum\n");
-    {
-        char hex[DIGEST_HEX_SIZE];
-
-        digest_hex(public_key_fingerprint(in->runner_key), hex);
-        buf_printf(b, "    # here: %s\n", hex);
-        if (in->server_key) {
-            digest_hex(public_key_fingerprint(in->server_key), hex);
-            buf_printf(b, "    openssl pkey -pubin -in keys/server.pem -outform DER | sha256sum\n    # here: %s\n",
-                       hex);
-        }
-    }
-    buf_printf(b,
-               "\n## 2. The runner's statement\n\n"
-               "The signature is over `evidence.tar.statement.pae` (DSSE's pre-authentication encoding of the in-toto\n"
-               "statement). The statement must name the archive's SHA-256:\n\n"
-               "    openssl dgst -sha256 -verify keys/runner.pem -signature evidence.tar.statement.sig "
-               "evidence.tar.statement.pae\n"
-               "    sha256sum evidence.tar\n"
-               "    # must be: %s\n"
-               "    grep -c '\"sha256\":\"%s\"' evidence.tar.statement.pae\n\n",
-               archive, archive);
+                "A key inside this bundle proves nothing: whoever makes a bundle can put any key "
+                "into it. Compare the\n"
+                "fingerprints with what you get from elsewhere (the server's `/api/v1/keys`, the "
+                "project's own pages,\n"
+                "the operator of the machine) before you trust the rest.\n\n");
+    text_key(b, "keys/runner.pem", in->runner_key);
+    if (in->server_key)
+        text_key(b, "keys/server.pem", in->server_key);
+    buf_printf(
+        b,
+        "\n## 2. The runner's statement\n\n"
+        "The signature is over `evidence.tar.statement.pae` (DSSE's pre-authentication encoding of "
+        "the in-toto\n"
+        "statement). The statement must name the archive's SHA-256:\n\n"
+        "    openssl dgst -sha256 -verify keys/runner.pem -signature evidence.tar.statement.sig "
+        "evidence.tar.statement.pae\n"
+        "    sha256sum evidence.tar\n"
+        "    # must be: %s\n"
+        "    grep -c '\"sha256\":\"%s\"' evidence.tar.statement.pae\n\n",
+        archive, archive);
 }
 
 static void text_rest(struct buf *b, const struct writer *w, const char *archive)
 {
     if (w->in->archive_sig)
         buf_puts(b, "The runner also signed the archive's bytes directly:\n\n"
-                    "    openssl dgst -sha256 -verify keys/runner.pem -signature evidence.tar.sig evidence.tar\n\n");
+                    "    openssl dgst -sha256 -verify keys/runner.pem -signature evidence.tar.sig "
+                    "evidence.tar\n\n");
     if (w->run.n == 1)
         buf_puts(b, "The same with Sigstore's client, offline:\n\n"
-                    "    cosign verify-blob-attestation --key keys/runner.pem --bundle evidence.tar.sigstore.json \\\n"
-                    "      --insecure-ignore-tlog=true --type " STATEMENT_PREDICATE_RUN " evidence.tar\n\n");
+                    "    cosign verify-blob-attestation --key keys/runner.pem --bundle "
+                    "evidence.tar.sigstore.json \\\n"
+                    "      --insecure-ignore-tlog=true --type " STATEMENT_PREDICATE_RUN
+                    " evidence.tar\n\n");
     buf_puts(b, "## 3. The files inside\n\n"
-                "`manifest.json` is the archive's first member and lists every other one with its SHA-256:\n\n"
+                "`manifest.json` is the archive's first member and lists every other one with its "
+                "SHA-256:\n\n"
                 "    mkdir evidence && tar -xf evidence.tar -C evidence\n"
-                "    cd evidence && jq -r '.files[] | \"\\(.sha256)  \\(.path)\"' manifest.json | sha256sum -c && cd ..\n\n");
+                "    cd evidence && jq -r '.files[] | \"\\(.sha256)  \\(.path)\"' manifest.json | "
+                "sha256sum -c && cd ..\n\n");
     if (w->in->verdict_envelope)
-        buf_printf(b,
-                   "## 4. The server's verdict\n\n"
-                   "A SLSA Verification Summary about the same archive. Only `\"verificationResult\":\"PASSED\"` is green:\n"
-                   "without it nothing was passed.\n\n"
-                   "    openssl dgst -sha256 -verify keys/server.pem -signature verdict.sig verdict.pae\n"
-                   "    grep -c '\"sha256\":\"%s\"' verdict.pae\n"
-                   "    grep -o '\"verificationResult\":\"[A-Z]*\"' verdict.pae\n\n",
-                   archive);
-    buf_puts(b, "These checks say who measured what, and that nobody changed it since. They do not say that the\n"
-                "measurement was a good idea: for that read the definition and the acceptance inside.\n");
+        buf_printf(
+            b,
+            "## 4. The server's verdict\n\n"
+            "A SLSA Verification Summary about the same archive. Only "
+            "`\"verificationResult\":\"PASSED\"` is green:\n"
+            "without it nothing was passed.\n\n"
+            "    openssl dgst -sha256 -verify keys/server.pem -signature verdict.sig verdict.pae\n"
+            "    grep -c '\"sha256\":\"%s\"' verdict.pae\n"
+            "    grep -o '\"verificationResult\":\"[A-Z]*\"' verdict.pae\n\n",
+            archive);
+    buf_puts(
+        b,
+        "These checks say who measured what, and that nobody changed it since. They do not say "
+        "that the\n"
+        "measurement was a good idea: for that read the definition and the acceptance inside.\n");
 }
 
 static int put_text(struct writer *w, struct err *e)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     char archive[DIGEST_HEX_SIZE];
 
     buf_init(&b, LIMIT_KIB(16));
@@ -178,21 +195,24 @@ static int put_text(struct writer *w, struct err *e)
 
 static int put_all(struct writer *w, struct err *e)
 {
-    static const char *const run_names[] = { "evidence.tar.dsse.json", "evidence.tar.statement.pae",
-                                             "evidence.tar.statement.sig" };
-    static const char *const verdict_names[] = { "verdict.dsse.json", "verdict.pae", "verdict.sig" };
+    static const char *const run_names[] = {"evidence.tar.dsse.json", "evidence.tar.statement.pae",
+                                            "evidence.tar.statement.sig"};
+    static const char *const verdict_names[] = {"verdict.dsse.json", "verdict.pae", "verdict.sig"};
     const struct bundle_input *in = w->in;
 
     if (dsse_parse(in->envelope, in->envelope_len, &w->run, e) < 0 || put_text(w, e) < 0 ||
         put_key(w, "keys/runner.pem", in->runner_key, e) < 0 ||
         (in->server_key && put_key(w, "keys/server.pem", in->server_key, e) < 0) ||
-        put_envelope(w, &w->run, run_names, in->envelope, in->envelope_len, e) < 0 || put_sigstore(w, e) < 0)
+        put_envelope(w, &w->run, run_names, in->envelope, in->envelope_len, e) < 0 ||
+        put_sigstore(w, e) < 0)
         return -1;
-    if (in->archive_sig && put_file(w, "evidence.tar.sig", in->archive_sig, in->archive_sig_len, e) < 0)
+    if (in->archive_sig &&
+        put_file(w, "evidence.tar.sig", in->archive_sig, in->archive_sig_len, e) < 0)
         return -1;
     if (in->verdict_envelope &&
         (dsse_parse(in->verdict_envelope, in->verdict_envelope_len, &w->verdict, e) < 0 ||
-         put_envelope(w, &w->verdict, verdict_names, in->verdict_envelope, in->verdict_envelope_len, e) < 0))
+         put_envelope(w, &w->verdict, verdict_names, in->verdict_envelope, in->verdict_envelope_len,
+                      e) < 0))
         return -1;
     if (put_header(w, "evidence.tar", in->archive_size, e) < 0)
         return -1;
@@ -208,11 +228,12 @@ static void writer_fini(struct writer *w)
 
 int bundle_new(const struct bundle_input *in, struct bundle **out, struct err *e)
 {
-    __attribute__((cleanup(writer_fini))) struct writer w = { .in = in };
+    __attribute__((cleanup(writer_fini))) struct writer w = {.in = in};
     struct bundle *b;
 
     if (in->archive_size > LIMIT_ARCHIVE || (in->verdict_envelope && !in->server_key))
-        return err_set(e, ERR_INTERNAL, "bundle.input", "a bundle needs an archive within limits and the keys of all statements");
+        return err_set(e, ERR_INTERNAL, "bundle.input",
+                       "a bundle needs an archive within limits and the keys of all statements");
     buf_init(&w.out, HEAD_MAX);
     if (put_all(&w, e) < 0)
         return -1;
@@ -248,13 +269,14 @@ size_t bundle_part_count(const struct bundle *b)
 struct bundle_part bundle_part_get(const struct bundle *b, size_t i)
 {
     if (i == 0)
-        return (struct bundle_part) { .bytes = b->head, .len = b->head_len };
+        return (struct bundle_part){.bytes = b->head, .len = b->head_len};
     if (i == 1)
-        return (struct bundle_part) { .bytes = NULL, .len = b->archive_size };
-    return (struct bundle_part) { .bytes = b->tail, .len = b->tail_len };
+        return (struct bundle_part){.bytes = NULL, .len = b->archive_size};
+    return (struct bundle_part){.bytes = b->tail, .len = b->tail_len};
 }
 
-static int read_archive(int fd, uint64_t offset, void *p, size_t len, size_t *out_len, struct err *e)
+static int read_archive(int fd, uint64_t offset, void *p, size_t len, size_t *out_len,
+                        struct err *e)
 {
     for (;;) {
         ssize_t n = pread(fd, p, len, (off_t) offset);
@@ -270,10 +292,10 @@ static int read_archive(int fd, uint64_t offset, void *p, size_t len, size_t *ou
     }
 }
 
-int bundle_read(const struct bundle *b, int archive_fd, uint64_t pos, void *p, size_t len, size_t *out_len,
-                struct err *e)
+int bundle_read(const struct bundle *b, int archive_fd, uint64_t pos, void *p, size_t len,
+                size_t *out_len, struct err *e)
 {
-    for (size_t i = 0; i < bundle_part_count(b); i++) {
+    for (size_t i = 0; len > 0 && i < bundle_part_count(b); i++) {
         struct bundle_part part = bundle_part_get(b, i);
         size_t take;
 
@@ -282,7 +304,7 @@ int bundle_read(const struct bundle *b, int archive_fd, uint64_t pos, void *p, s
             continue;
         }
         take = part.len - pos < len ? (size_t) (part.len - pos) : len;
-        if (!part.bytes && take > 0)
+        if (!part.bytes)
             return read_archive(archive_fd, pos, p, take, out_len, e);
         memcpy(p, (const char *) part.bytes + pos, take);
         *out_len = take;

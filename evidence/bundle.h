@@ -15,12 +15,13 @@
 #include "evidence/keyring.h"
 
 struct bundle_input {
-    const char *run;             /* the directory inside the tar */
+    const char *run; /* the directory inside the tar */
     const struct digest *archive_digest;
     uint64_t archive_size;
-    const char *envelope;        /* the runner's DSSE, bytes as received */
+    const char *envelope; /* the runner's DSSE, bytes as received */
     size_t envelope_len;
-    const uint8_t *archive_sig;  /* the runner's DER signature over the archive's bytes; NULL: not in the bundle */
+    const uint8_t *archive_sig; /* the runner's DER signature over the archive's bytes; NULL: not in
+                                   the bundle */
     size_t archive_sig_len;
     const char *verdict_envelope; /* the server's DSSE; NULL: not in the bundle */
     size_t verdict_envelope_len;
@@ -34,9 +35,10 @@ struct bundle;
 int bundle_new(const struct bundle_input *in, struct bundle **out, struct err *e) MUST_CHECK;
 void bundle_free(struct bundle *b); /* accepts NULL */
 uint64_t bundle_size(const struct bundle *b);
-/* Reads at most len bytes from position pos into p; archive_fd is the archive's file (pread). *out_len 0 only at the end. */
-int bundle_read(const struct bundle *b, int archive_fd, uint64_t pos, void *p, size_t len, size_t *out_len,
-                struct err *e) MUST_CHECK;
+/* Reads at most len bytes from position pos into p; archive_fd is the archive's file (pread).
+ * *out_len 0 only at the end. */
+int bundle_read(const struct bundle *b, int archive_fd, uint64_t pos, void *p, size_t len,
+                size_t *out_len, struct err *e) MUST_CHECK;
 
 /* For sendfile: the parts in order. */
 struct bundle_part {

@@ -9,7 +9,7 @@
 #include "base/text.h"
 
 /* Checks of one signature by one key that an envelope may cost (1.4 ms each): two full keyrings. */
-#define CHECKS_MAX (2 * LIMIT_KEYS)
+#define CHECKS_MAX ((size_t) 2 * LIMIT_KEYS)
 
 #define BUNDLE_TYPE "application/vnd.dev.sigstore.bundle.v0.3+json"
 
@@ -19,9 +19,10 @@ void dsse_pae(struct buf *out, const char *payload_type, const void *payload, si
     buf_put(out, payload, len);
 }
 
-int dsse_pae_digest(const char *payload_type, const void *payload, size_t len, struct digest *out, struct err *e)
+int dsse_pae_digest(const char *payload_type, const void *payload, size_t len, struct digest *out,
+                    struct err *e)
 {
-    AUTO_BUF struct buf pae = { .data = NULL };
+    AUTO_BUF struct buf pae = {.data = NULL};
 
     buf_init(&pae, LIMIT_ENVELOPE);
     dsse_pae(&pae, payload_type, payload, len);
@@ -68,8 +69,8 @@ static int read_signatures(const cJSON *list, struct dsse *out, struct err *e)
 
     for (item = list->child; item; item = item->next) {
         if (out->n == LIMIT_SIGNATURES)
-            return err_set(e, ERR_LIMIT, "dsse.signatures", "the envelope has more than %d signatures",
-                           LIMIT_SIGNATURES);
+            return err_set(e, ERR_LIMIT, "dsse.signatures",
+                           "the envelope has more than %d signatures", LIMIT_SIGNATURES);
         if (read_signature(item, &out->signatures[out->n++], e) < 0)
             return -1;
     }
@@ -84,7 +85,8 @@ static int read_envelope(const cJSON *root, struct dsse *out, struct err *e)
     const char *payload = NULL;
     const cJSON *list = NULL;
 
-    if (json_get_string(root, "payloadType", &type, e) < 0 || json_get_string(root, "payload", &payload, e) < 0 ||
+    if (json_get_string(root, "payloadType", &type, e) < 0 ||
+        json_get_string(root, "payload", &payload, e) < 0 ||
         json_get_array(root, "signatures", &list, e) < 0)
         return -1;
     out->payload_type = strdup(type);
@@ -97,16 +99,16 @@ static int read_envelope(const cJSON *root, struct dsse *out, struct err *e)
 
 int dsse_parse(const char *bytes, size_t len, struct dsse *out, struct err *e)
 {
-    static const struct json_limits limits = { .max_bytes = LIMIT_ENVELOPE, .big_integers = true };
+    static const struct json_limits limits = {.max_bytes = LIMIT_ENVELOPE, .big_integers = true};
     AUTO_JSON cJSON *root = NULL;
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
 
     if (json_parse(bytes, len, &limits, &root, e) < 0)
         return err_wrap(e, "envelope");
     if (read_envelope(root, &d, e) < 0)
         return -1;
     *out = d;
-    d = (struct dsse) { .payload_type = NULL };
+    d = (struct dsse){.payload_type = NULL};
     return 0;
 }
 
@@ -118,7 +120,7 @@ void dsse_fini(struct dsse *d)
         free(d->signatures[i].keyid);
         free(d->signatures[i].sig);
     }
-    *d = (struct dsse) { .payload_type = NULL };
+    *d = (struct dsse){.payload_type = NULL};
 }
 
 static bool already(const struct dsse_check *c, size_t key)
@@ -130,9 +132,10 @@ static bool already(const struct dsse_check *c, size_t key)
     return false;
 }
 
-int dsse_check_keys(const struct dsse *d, const struct keyring *ring, struct dsse_check *out, struct err *e)
+int dsse_check_keys(const struct dsse *d, const struct keyring *ring, struct dsse_check *out,
+                    struct err *e)
 {
-    struct dsse_check c = { .n = 0 };
+    struct dsse_check c = {.n = 0};
     size_t count = keyring_count(ring);
     size_t checks = 0;
     struct digest pae;
@@ -171,7 +174,8 @@ static char *base64_text(const void *p, size_t len)
 }
 
 /* One JSON shape for what we write ourselves and for what we pass on inside a bundle. */
-static void put_envelope(struct buf *out, const char *type, const char *payload, const char *keyid, const char *sig)
+static void put_envelope(struct buf *out, const char *type, const char *payload, const char *keyid,
+                         const char *sig)
 {
     buf_printf(out, "{\"payload\":\"%s\",\"payloadType\":", payload);
     json_write_string(out, type);
@@ -180,17 +184,18 @@ static void put_envelope(struct buf *out, const char *type, const char *payload,
     buf_printf(out, ",\"sig\":\"%s\"}]}", sig);
 }
 
-int dsse_sign(const char *payload_type, const void *payload, size_t len, const struct private_key *key, char **out,
-              size_t *out_len, struct err *e)
+int dsse_sign(const char *payload_type, const void *payload, size_t len,
+              const struct private_key *key, char **out, size_t *out_len, struct err *e)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     AUTO_FREE char *payload_text = NULL;
     AUTO_FREE char *sig_text = NULL;
     uint8_t sig[SIGNATURE_MAX];
     size_t sig_len = 0;
     struct digest pae;
 
-    if (dsse_pae_digest(payload_type, payload, len, &pae, e) < 0 || private_key_sign(key, &pae, sig, &sig_len, e) < 0)
+    if (dsse_pae_digest(payload_type, payload, len, &pae, e) < 0 ||
+        private_key_sign(key, &pae, sig, &sig_len, e) < 0)
         return -1;
     payload_text = base64_text(payload, len);
     sig_text = base64_text(sig, sig_len);
@@ -207,19 +212,20 @@ int dsse_sign(const char *payload_type, const void *payload, size_t len, const s
 
 int dsse_sigstore_bundle(const struct dsse *d, char **out, size_t *out_len, struct err *e)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     AUTO_FREE char *payload_text = NULL;
     AUTO_FREE char *sig_text = NULL;
 
     if (d->n != 1)
-        return err_set(e, ERR_INPUT, "dsse.signatures", "a Sigstore bundle carries exactly one signature, not %zu",
-                       d->n);
+        return err_set(e, ERR_INPUT, "dsse.signatures",
+                       "a Sigstore bundle carries exactly one signature, not %zu", d->n);
     payload_text = base64_text(d->payload, d->payload_len);
     sig_text = base64_text(d->signatures[0].sig, d->signatures[0].sig_len);
     if (!payload_text || !sig_text)
         return err_set(e, ERR_NOMEM, "dsse.memory", "no memory to write a bundle");
     buf_init(&b, 2 * LIMIT_ENVELOPE);
-    buf_puts(&b, "{\"mediaType\":\"" BUNDLE_TYPE "\",\"verificationMaterial\":{\"publicKey\":{\"hint\":");
+    buf_puts(&b, "{\"mediaType\":\"" BUNDLE_TYPE
+                 "\",\"verificationMaterial\":{\"publicKey\":{\"hint\":");
     json_write_string(&b, d->signatures[0].keyid);
     buf_puts(&b, "},\"tlogEntries\":[]},\"dsseEnvelope\":");
     put_envelope(&b, d->payload_type, payload_text, d->signatures[0].keyid, sig_text);

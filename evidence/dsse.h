@@ -41,7 +41,8 @@ void dsse_pae(struct buf *out, const char *payload_type, const void *payload, si
 int dsse_pae_digest(const char *payload_type, const void *payload, size_t len, struct digest *out,
                     struct err *e) MUST_CHECK;
 
-/* Strict JSON ≤ LIMIT_ENVELOPE; unknown members ignored; both base64 alphabets; 1 to LIMIT_SIGNATURES signatures. */
+/* Strict JSON ≤ LIMIT_ENVELOPE; unknown members ignored; both base64 alphabets; 1 to
+ * LIMIT_SIGNATURES signatures. */
 int dsse_parse(const char *bytes, size_t len, struct dsse *out, struct err *e) MUST_CHECK;
 void dsse_fini(struct dsse *d); /* accepts zeroed */
 #define AUTO_DSSE __attribute__((cleanup(dsse_fini)))
@@ -51,8 +52,10 @@ int dsse_check_keys(const struct dsse *d, const struct keyring *ring, struct dss
                     struct err *e) MUST_CHECK;
 
 /* Signs; the envelope is one line of JSON (heap, NUL-terminated, caller frees). */
-int dsse_sign(const char *payload_type, const void *payload, size_t len, const struct private_key *key,
-              char **out, size_t *out_len, struct err *e) MUST_CHECK;
+int dsse_sign(const char *payload_type, const void *payload, size_t len,
+              const struct private_key *key, char **out, size_t *out_len, struct err *e) MUST_CHECK;
 
-/* The envelope as a Sigstore bundle v0.3 with a public-key hint. Exactly one signature is required. Caller frees. */
-int dsse_sigstore_bundle(const struct dsse *d, char **out, size_t *out_len, struct err *e) MUST_CHECK;
+/* The envelope as a Sigstore bundle v0.3 with a public-key hint. Exactly one signature is required.
+ * Caller frees. */
+int dsse_sigstore_bundle(const struct dsse *d, char **out, size_t *out_len,
+                         struct err *e) MUST_CHECK;

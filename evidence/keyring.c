@@ -14,7 +14,8 @@
 #define POINT_SIZE 65 /* 0x04, X, Y */
 #define COORDINATE 32
 
-/* SubjectPublicKeyInfo of an uncompressed P-256 point has one DER form: this head, then the point. */
+/* SubjectPublicKeyInfo of an uncompressed P-256 point has one DER form: this head, then the point.
+ */
 static const uint8_t spki_head[] = {
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01,
     0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -91,7 +92,8 @@ int public_key_parse(const char *pem, size_t len, struct public_key **out, struc
         return -1;
     if (der_len != SPKI_SIZE || memcmp(der, spki_head, sizeof spki_head) != 0)
         return err_set(e, ERR_INPUT, "key.kind",
-                       "the public key is not of the one accepted kind: ECDSA P-256 (prime256v1), uncompressed");
+                       "the public key is not of the one accepted kind: ECDSA P-256 (prime256v1), "
+                       "uncompressed");
     return public_key_from_point(der + sizeof spki_head, POINT_SIZE, out, e);
 }
 
@@ -120,7 +122,8 @@ int public_key_write(const struct public_key *k, char **out_pem, struct err *e)
     return 0;
 }
 
-/* One DER INTEGER of a signature: minimal, positive, at most 32 bytes. Returns the bytes used, 0 when refused. */
+/* One DER INTEGER of a signature: minimal, positive, at most 32 bytes. Returns the bytes used, 0
+ * when refused. */
 static size_t read_integer(const uint8_t *p, size_t len, uint8_t out[COORDINATE])
 {
     size_t n;
@@ -146,7 +149,8 @@ static size_t read_integer(const uint8_t *p, size_t len, uint8_t out[COORDINATE]
 }
 
 /* ECDSA-Sig-Value in DER and nothing else: mbedTLS's own reader takes BER forms too. */
-static bool read_signature(const uint8_t *sig, size_t len, uint8_t r[COORDINATE], uint8_t s[COORDINATE])
+static bool read_signature(const uint8_t *sig, size_t len, uint8_t r[COORDINATE],
+                           uint8_t s[COORDINATE])
 {
     size_t used_r;
     size_t used_s;
@@ -160,8 +164,8 @@ static bool read_signature(const uint8_t *sig, size_t len, uint8_t r[COORDINATE]
     return used_s != 0 && 2 + used_r + used_s == len;
 }
 
-bool public_key_verify(const struct public_key *k, const struct digest *message_digest, const uint8_t *sig,
-                       size_t sig_len)
+bool public_key_verify(const struct public_key *k, const struct digest *message_digest,
+                       const uint8_t *sig, size_t sig_len)
 {
     uint8_t r_bytes[COORDINATE];
     uint8_t s_bytes[COORDINATE];
@@ -206,7 +210,7 @@ static void item_fini(struct ring_item *it)
     for (size_t i = 0; it->projects && i < it->entry.n_projects; i++)
         free(it->projects[i]);
     free(it->projects);
-    *it = (struct ring_item) { .key = NULL };
+    *it = (struct ring_item){.key = NULL};
 }
 
 void keyring_free(struct keyring *r)
@@ -250,9 +254,10 @@ static bool copy_entry(struct ring_item *it, const struct keyring_entry *entry)
     return true;
 }
 
-int keyring_add(struct keyring *r, struct public_key *key, const struct keyring_entry *entry, struct err *e)
+int keyring_add(struct keyring *r, struct public_key *key, const struct keyring_entry *entry,
+                struct err *e)
 {
-    struct ring_item item = { .key = key };
+    struct ring_item item = {.key = key};
     struct ring_item *grown;
 
     if (r->n == LIMIT_KEYS) {
@@ -260,7 +265,8 @@ int keyring_add(struct keyring *r, struct public_key *key, const struct keyring_
         return err_set(e, ERR_LIMIT, "keyring.full", "more than %d keys", LIMIT_KEYS);
     }
     if (keyring_index(r, public_key_id(key)) < r->n) {
-        err_set(e, ERR_CONFLICT, "keyring.twice", "the key %s is there already", public_key_id(key));
+        err_set(e, ERR_CONFLICT, "keyring.twice", "the key %s is there already",
+                public_key_id(key));
         item_fini(&item);
         return -1;
     }

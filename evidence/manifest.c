@@ -26,22 +26,18 @@ static const struct standard_name {
     const char *path;
     const char *role;
 } standard_names[] = {
-    { "definition.json", "definition" },
-    { "build-messages.jsonl", "build-messages" },
-    { "build.log", "build-log" },
-    { "run.log", "run-log" },
-    { "source-at-start.json", "source" },
-    { "source-at-end.json", "source" },
-    { "environment.json", "environment" },
-    { "host.json", "host" },
-    { "acceptance.json", "acceptance" },
-    { "audit.json", "audit" },
-    { "audit.md", "audit-markdown" },
+    {"definition.json", "definition"},   {"build-messages.jsonl", "build-messages"},
+    {"build.log", "build-log"},          {"run.log", "run-log"},
+    {"source-at-start.json", "source"},  {"source-at-end.json", "source"},
+    {"environment.json", "environment"}, {"host.json", "host"},
+    {"acceptance.json", "acceptance"},   {"audit.json", "audit"},
+    {"audit.md", "audit-markdown"},
 };
 
 static const char *const roles[] = {
-    "definition", "build-messages", "build-log", "run-log", "source",         "environment", "host",    "report",
-    "raw-report", "samples",        "acceptance", "audit",  "audit-markdown", "baseline",    "profile",
+    "definition",  "build-messages", "build-log",      "run-log",    "source",
+    "environment", "host",           "report",         "raw-report", "samples",
+    "acceptance",  "audit",          "audit-markdown", "baseline",   "profile",
 };
 
 static bool starts_with(const char *s, const char *prefix)
@@ -90,13 +86,15 @@ static int read_digest(const cJSON *parent, const char *key, struct digest *out,
     if (json_get_string(parent, key, &hex, e) < 0)
         return -1;
     if (!digest_parse(hex, out))
-        return err_set(e, ERR_INPUT, "manifest.digest", "'%s' is not 64 lower-case hex digits", key);
+        return err_set(e, ERR_INPUT, "manifest.digest", "'%s' is not 64 lower-case hex digits",
+                       key);
     return 0;
 }
 
 static int read_file(const cJSON *item, struct manifest_file *out, struct err *e)
 {
-    if (json_get_string(item, "path", &out->path, e) < 0 || json_get_string(item, "role", &out->role, e) < 0 ||
+    if (json_get_string(item, "path", &out->path, e) < 0 ||
+        json_get_string(item, "role", &out->role, e) < 0 ||
         json_get_u53(item, "size", LIMIT_MEMBER, &out->size, e) < 0)
         return -1;
     return read_digest(item, "sha256", &out->digest, e);
@@ -146,15 +144,19 @@ static int read_head(struct manifest *m, struct err *e)
     const char *started = NULL;
     const char *finished = NULL;
 
-    if (json_get_string(d, "project", &m->project, e) < 0 || json_get_string(d, "gate", &m->gate, e) < 0 ||
-        json_get_string(d, "class", &m->machine_class, e) < 0 || json_get_string(d, "run", &m->run, e) < 0 ||
-        json_get_string(d, "mode", &m->mode, e) < 0 || json_get_string(d, "status", &status, e) < 0 ||
+    if (json_get_string(d, "project", &m->project, e) < 0 ||
+        json_get_string(d, "gate", &m->gate, e) < 0 ||
+        json_get_string(d, "class", &m->machine_class, e) < 0 ||
+        json_get_string(d, "run", &m->run, e) < 0 || json_get_string(d, "mode", &m->mode, e) < 0 ||
+        json_get_string(d, "status", &status, e) < 0 ||
         json_get_string_or_null(d, "report", &m->report, e) < 0 ||
-        json_get_string(d, "started_at", &started, e) < 0 || json_get_string(d, "finished_at", &finished, e) < 0 ||
+        json_get_string(d, "started_at", &started, e) < 0 ||
+        json_get_string(d, "finished_at", &finished, e) < 0 ||
         read_digest(json_get(d, "definition"), "experiment_sha256", &m->experiment_digest, e) < 0 ||
         read_digest(json_get(d, "definition"), "policy_sha256", &m->policy_digest, e) < 0)
         return -1;
-    if (!clock_parse_rfc3339(started, &m->started_us) || !clock_parse_rfc3339(finished, &m->finished_us))
+    if (!clock_parse_rfc3339(started, &m->started_us) ||
+        !clock_parse_rfc3339(finished, &m->finished_us))
         return err_set(e, ERR_INPUT, "manifest.time", "started_at or finished_at is no time");
     m->status = strcmp(status, "PASS") == 0         ? MANIFEST_PASS
                 : strcmp(status, "BUILD_ONLY") == 0 ? MANIFEST_BUILD_ONLY
@@ -165,14 +167,14 @@ static int read_head(struct manifest *m, struct err *e)
 
 int manifest_parse(const char *bytes, size_t len, struct manifest *out, struct err *e)
 {
-    AUTO_MANIFEST struct manifest m = { .document = NULL };
+    AUTO_MANIFEST struct manifest m = {.document = NULL};
 
     if (json_parse(bytes, len, NULL, &m.document, e) < 0 || manifest_check(m.document, e) < 0 ||
         read_head(&m, e) < 0 || read_source(&m, e) < 0 || read_files(&m, e) < 0)
         return err_wrap(e, MANIFEST_NAME);
     m.digest = digest_of(bytes, len);
     *out = m;
-    m = (struct manifest) { .document = NULL };
+    m = (struct manifest){.document = NULL};
     return 0;
 }
 
@@ -180,7 +182,7 @@ void manifest_fini(struct manifest *m)
 {
     json_free(m->document);
     free(m->files);
-    *m = (struct manifest) { .document = NULL };
+    *m = (struct manifest){.document = NULL};
 }
 
 static int compare_file(const void *key, const void *file)
@@ -208,7 +210,8 @@ static const char *standard_role(void *ctx, const char *path)
     return manifest_role_of(path);
 }
 
-static int add_file(struct json_doc *d, cJSON *list, int dirfd, const char *path, const char *role, struct err *e)
+static int add_file(struct json_doc *d, cJSON *list, int dirfd, const char *path, const char *role,
+                    struct err *e)
 {
     AUTO_FD int fd = -1;
     uint64_t size = 0;
@@ -227,11 +230,11 @@ static int add_file(struct json_doc *d, cJSON *list, int dirfd, const char *path
     return 0;
 }
 
-int manifest_files_from_dir(int dirfd, const char *(*role)(void *ctx, const char *path), void *ctx, cJSON **out,
-                            struct err *e)
+int manifest_files_from_dir(int dirfd, const char *(*role)(void *ctx, const char *path), void *ctx,
+                            cJSON **out, struct err *e)
 {
-    AUTO_FILE_LIST struct file_list names = { .names = NULL };
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_FILE_LIST struct file_list names = {.names = NULL};
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *root = NULL;
     cJSON *list;
 
@@ -246,7 +249,8 @@ int manifest_files_from_dir(int dirfd, const char *(*role)(void *ctx, const char
             continue;
         name_role = role ? role(ctx, names.names[i]) : standard_role(NULL, names.names[i]);
         if (!name_role)
-            return err_set(e, ERR_INPUT, "manifest.role", "'%s' is no file of a run directory", names.names[i]);
+            return err_set(e, ERR_INPUT, "manifest.role", "'%s' is no file of a run directory",
+                           names.names[i]);
         if (add_file(&d, list, dirfd, names.names[i], name_role, e) < 0)
             return -1;
     }

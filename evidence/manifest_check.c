@@ -1,4 +1,5 @@
-/* What the parts of a manifest say about each other. Shape is checked first: after it every member has its type. */
+/* What the parts of a manifest say about each other. Shape is checked first: after it every member
+ * has its type. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,14 +50,16 @@ static int check_times(const cJSON *d, struct err *e)
 
 static int check_source(const cJSON *d, struct err *e)
 {
-    static const char *const keys[] = { "scheme", "commit", "tree", "dirty", "fingerprint" };
+    static const char *const keys[] = {"scheme", "commit", "tree", "dirty", "fingerprint"};
     const cJSON *s = json_get(d, "source");
     bool same = true;
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        same = same && json_equal(json_get(json_get(s, "start"), keys[i]), json_get(json_get(s, "end"), keys[i]));
+        same = same && json_equal(json_get(json_get(s, "start"), keys[i]),
+                                  json_get(json_get(s, "end"), keys[i]));
     if (same != cJSON_IsTrue(json_get(s, "unchanged")))
-        return contradiction(e, "source.unchanged does not say what source.start and source.end show");
+        return contradiction(e,
+                             "source.unchanged does not say what source.start and source.end show");
     return 0;
 }
 
@@ -112,7 +115,8 @@ static int check_build_only(const cJSON *d, struct err *e)
     if (!is_null(d, "exit_code") || !is_null(d, "signal") || !is_null(d, "report") ||
         !is(d, "report_status", "NOT_EXPECTED") || !is(d, "acceptance_status", "NOT_APPLICABLE") ||
         !is(d, "audit_status", "NOT_APPLICABLE"))
-        return contradiction(e, "a BUILD_ONLY run has no exit code, signal, report, acceptance or audit");
+        return contradiction(
+            e, "a BUILD_ONLY run has no exit code, signal, report, acceptance or audit");
     return 0;
 }
 
@@ -158,7 +162,8 @@ static bool under(const char *path, const char *directory)
 /* Roles decide how a member is read, so a name may not hide behind another role. */
 static int check_role(const cJSON *file, struct err *e)
 {
-    static const char *const single[] = { "definition", "source", "acceptance", "audit", "audit-markdown", "baseline" };
+    static const char *const single[] = {"definition", "source",         "acceptance",
+                                         "audit",      "audit-markdown", "baseline"};
     const char *path = text_of(json_get(file, "path"));
     const char *standard = manifest_role_of(path);
     bool in_results = under(path, "results/");
@@ -166,10 +171,12 @@ static int check_role(const cJSON *file, struct err *e)
     if (standard && !in_results && !is(file, "role", standard))
         return err_set(e, ERR_INPUT, "manifest.role", "'%s' must have the role %s", path, standard);
     if (in_results != (is(file, "role", "report") || is(file, "role", "raw-report")))
-        return err_set(e, ERR_INPUT, "manifest.role", "'%s': reports, and nothing else, lie below results/", path);
+        return err_set(e, ERR_INPUT, "manifest.role",
+                       "'%s': reports, and nothing else, lie below results/", path);
     for (size_t i = 0; !standard && i < ARRAY_LEN(single); i++) {
         if (is(file, "role", single[i]))
-            return err_set(e, ERR_INPUT, "manifest.role", "'%s' cannot have the role of a standard file", path);
+            return err_set(e, ERR_INPUT, "manifest.role",
+                           "'%s' cannot have the role of a standard file", path);
     }
     return 0;
 }
@@ -189,7 +196,8 @@ static int check_file_list(const cJSON *d, struct err *e)
         if (strcmp(path, MANIFEST_NAME) == 0)
             return err_set(e, ERR_INPUT, "manifest.self", "the manifest lists itself");
         if (n > 0 && strcmp(paths[n - 1], path) >= 0)
-            return err_set(e, ERR_INPUT, "manifest.order", "'%s' is not in byte order after '%s'", path, paths[n - 1]);
+            return err_set(e, ERR_INPUT, "manifest.order", "'%s' is not in byte order after '%s'",
+                           path, paths[n - 1]);
         if (check_role(f, e) < 0)
             return -1;
         total += json_get(f, "size")->valuedouble;
@@ -198,14 +206,17 @@ static int check_file_list(const cJSON *d, struct err *e)
     if (n == 0)
         return err_set(e, ERR_INPUT, "manifest.empty", "the list of files is empty");
     if (total > (double) LIMIT_ARCHIVE)
-        return err_set(e, ERR_LIMIT, "manifest.total", "the files are larger than an archive may be");
-    paths[n] = MANIFEST_NAME; /* a name that differs from it only in case, or lies below it, is refused too */
+        return err_set(e, ERR_LIMIT, "manifest.total",
+                       "the files are larger than an archive may be");
+    paths[n] = MANIFEST_NAME; /* a name that differs from it only in case, or lies below it, is
+                                 refused too */
     return names_check(paths, n + 1, e);
 }
 
 int manifest_check(const cJSON *document, struct err *e)
 {
-    if (manifest_shape(document, e) < 0 || check_times(document, e) < 0 || check_source(document, e) < 0 || check_file_list(document, e) < 0)
+    if (manifest_shape(document, e) < 0 || check_times(document, e) < 0 ||
+        check_source(document, e) < 0 || check_file_list(document, e) < 0)
         return -1;
     return check_outcome(document, e);
 }

@@ -23,7 +23,8 @@ struct member {
 
 static int refuse(struct err *e, const char *what, const cJSON *value)
 {
-    return err_set(e, ERR_INPUT, "manifest.value", "must be %s, is %s", what, json_type_name(value));
+    return err_set(e, ERR_INPUT, "manifest.value", "must be %s, is %s", what,
+                   json_type_name(value));
 }
 
 static int check_members(const cJSON *object, const struct member *members, size_t n, struct err *e)
@@ -160,7 +161,8 @@ static int exit_code(const cJSON *v, struct err *e)
 
 static int signal_number(const cJSON *v, struct err *e)
 {
-    if (cJSON_IsNull(v) || (json_is_integer(v) && v->valuedouble >= 1 && v->valuedouble <= SIGNAL_MAX))
+    if (cJSON_IsNull(v) ||
+        (json_is_integer(v) && v->valuedouble >= 1 && v->valuedouble <= SIGNAL_MAX))
         return 0;
     return refuse(e, "a signal number or null", v);
 }
@@ -184,7 +186,9 @@ static int object_id(const cJSON *v, struct err *e)
     const char *s = text_of(v);
     size_t n = s ? strlen(s) : 0;
 
-    return (n == 40 || n == 64) && text_is_hex(s, n) ? 0 : refuse(e, "40 or 64 lower-case hex digits", v);
+    return (n == 40 || n == 64) && text_is_hex(s, n)
+               ? 0
+               : refuse(e, "40 or 64 lower-case hex digits", v);
 }
 
 static int object_ids(const cJSON *v, struct err *e)
@@ -204,14 +208,14 @@ static int stamp(const cJSON *v, struct err *e)
 
 static int schema_name(const cJSON *v, struct err *e)
 {
-    static const char *const words[] = { "cleanrun-manifest/2" };
+    static const char *const words[] = {"cleanrun-manifest/2"};
 
     return one_of(v, words, ARRAY_LEN(words)) ? 0 : refuse(e, "\"cleanrun-manifest/2\"", v);
 }
 
 static int source_schema(const cJSON *v, struct err *e)
 {
-    static const char *const words[] = { "cleanrun-source/1" };
+    static const char *const words[] = {"cleanrun-source/1"};
 
     return one_of(v, words, ARRAY_LEN(words)) ? 0 : refuse(e, "\"cleanrun-source/1\"", v);
 }
@@ -266,50 +270,59 @@ static int base_name(const cJSON *v, struct err *e)
 {
     const char *s = text_of(v);
 
-    return s && s[0] && strlen(s) <= 255 && !strchr(s, '/') ? 0 : refuse(e, "a file name without directories", v);
+    return s && s[0] && strlen(s) <= 255 && !strchr(s, '/')
+               ? 0
+               : refuse(e, "a file name without directories", v);
 }
 
 static int mode(const cJSON *v, struct err *e)
 {
-    static const char *const words[] = { "clean", "cpu", "timing", "memory", "boundary" };
+    static const char *const words[] = {"clean", "cpu", "timing", "memory", "boundary"};
 
-    return one_of(v, words, ARRAY_LEN(words)) ? 0 : refuse(e, "clean, cpu, timing, memory or boundary", v);
+    return one_of(v, words, ARRAY_LEN(words))
+               ? 0
+               : refuse(e, "clean, cpu, timing, memory or boundary", v);
 }
 
 static int status(const cJSON *v, struct err *e)
 {
-    static const char *const words[] = { "BUILD_ONLY", "PASS", "FAIL" };
+    static const char *const words[] = {"BUILD_ONLY", "PASS", "FAIL"};
 
     return one_of(v, words, ARRAY_LEN(words)) ? 0 : refuse(e, "BUILD_ONLY, PASS or FAIL", v);
 }
 
 static int report_status(const cJSON *v, struct err *e)
 {
-    static const char *const words[] = { "NOT_EXPECTED", "MISSING", "INVALID", "CAPTURED" };
+    static const char *const words[] = {"NOT_EXPECTED", "MISSING", "INVALID", "CAPTURED"};
 
-    return one_of(v, words, ARRAY_LEN(words)) ? 0 : refuse(e, "NOT_EXPECTED, MISSING, INVALID or CAPTURED", v);
+    return one_of(v, words, ARRAY_LEN(words))
+               ? 0
+               : refuse(e, "NOT_EXPECTED, MISSING, INVALID or CAPTURED", v);
 }
 
 static int acceptance_status(const cJSON *v, struct err *e)
 {
-    static const char *const words[] = { "PASS", "FAIL", "NOT_APPLICABLE" };
+    static const char *const words[] = {"PASS", "FAIL", "NOT_APPLICABLE"};
 
     return one_of(v, words, ARRAY_LEN(words)) ? 0 : refuse(e, "PASS, FAIL or NOT_APPLICABLE", v);
 }
 
 static int audit_status(const cJSON *v, struct err *e)
 {
-    static const char *const words[] = { "OK", "REGRESSION", "NON_COMPARABLE", "NOT_APPLICABLE" };
+    static const char *const words[] = {"OK", "REGRESSION", "NON_COMPARABLE", "NOT_APPLICABLE"};
 
-    return one_of(v, words, ARRAY_LEN(words)) ? 0
-                                              : refuse(e, "OK, REGRESSION, NON_COMPARABLE or NOT_APPLICABLE", v);
+    return one_of(v, words, ARRAY_LEN(words))
+               ? 0
+               : refuse(e, "OK, REGRESSION, NON_COMPARABLE or NOT_APPLICABLE", v);
 }
 
 static int resolved(const cJSON *v, struct err *e)
 {
-    static const char *const words[] = { "path", "cargo-messages", "meson-introspection" };
+    static const char *const words[] = {"path", "cargo-messages", "meson-introspection"};
 
-    return one_of(v, words, ARRAY_LEN(words)) ? 0 : refuse(e, "path, cargo-messages or meson-introspection", v);
+    return one_of(v, words, ARRAY_LEN(words))
+               ? 0
+               : refuse(e, "path, cargo-messages or meson-introspection", v);
 }
 
 static int role(const cJSON *v, struct err *e)
@@ -330,7 +343,7 @@ static int file_size(const cJSON *v, struct err *e)
 
 static int definition(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "experiment_sha256", hash }, { "policy_sha256", hash } };
+    static const struct member members[] = {{"experiment_sha256", hash}, {"policy_sha256", hash}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
@@ -338,9 +351,9 @@ static int definition(const cJSON *v, struct err *e)
 static int source_block(const cJSON *v, struct err *e)
 {
     static const struct member members[] = {
-        { "schema", source_schema }, { "scheme", some_text }, { "commit", object_id },
-        { "tree", object_id },       { "parents", object_ids }, { "dirty", a_bool },
-        { "fingerprint", hash },     { "files", count },      { "untracked", count },
+        {"schema", source_schema}, {"scheme", some_text},   {"commit", object_id},
+        {"tree", object_id},       {"parents", object_ids}, {"dirty", a_bool},
+        {"fingerprint", hash},     {"files", count},        {"untracked", count},
     };
 
     return check_members(v, members, ARRAY_LEN(members), e);
@@ -348,16 +361,15 @@ static int source_block(const cJSON *v, struct err *e)
 
 static int source(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "start", source_block },
-                                             { "end", source_block },
-                                             { "unchanged", a_bool } };
+    static const struct member members[] = {
+        {"start", source_block}, {"end", source_block}, {"unchanged", a_bool}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
 
 static int mapped_file(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "name", some_text }, { "sha256", hash } };
+    static const struct member members[] = {{"name", some_text}, {"sha256", hash}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
@@ -369,59 +381,59 @@ static int mapped_files(const cJSON *v, struct err *e)
 
 static int executable(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "name", base_name },
-                                             { "sha256", hash },
-                                             { "size", count },
-                                             { "resolved", resolved },
-                                             { "mapped", mapped_files } };
+    static const struct member members[] = {{"name", base_name},
+                                            {"sha256", hash},
+                                            {"size", count},
+                                            {"resolved", resolved},
+                                            {"mapped", mapped_files}};
 
     return cJSON_IsNull(v) ? 0 : check_members(v, members, ARRAY_LEN(members), e);
 }
 
 static int build(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "command", texts },
-                                             { "exit_code", exit_code },
-                                             { "environment", text_map },
-                                             { "rejected_patterns", texts },
-                                             { "profile", any_object } };
+    static const struct member members[] = {{"command", texts},
+                                            {"exit_code", exit_code},
+                                            {"environment", text_map},
+                                            {"rejected_patterns", texts},
+                                            {"profile", any_object}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
 
 static int machine(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "facts", text_map }, { "readings", any_object } };
+    static const struct member members[] = {{"facts", text_map}, {"readings", any_object}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
 
 static int interference(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "before", object_or_null }, { "during", object_or_null } };
+    static const struct member members[] = {{"before", object_or_null}, {"during", object_or_null}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
 
 static int baseline(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "id", some_text },
-                                             { "evidence_sha256", hash_or_null },
-                                             { "manifest_sha256", hash_or_null } };
+    static const struct member members[] = {
+        {"id", some_text}, {"evidence_sha256", hash_or_null}, {"manifest_sha256", hash_or_null}};
 
     return cJSON_IsNull(v) ? 0 : check_members(v, members, ARRAY_LEN(members), e);
 }
 
 static int conditioning(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "steps", any_array }, { "sha256", hash } };
+    static const struct member members[] = {{"steps", any_array}, {"sha256", hash}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
 
 static int phase_marker(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "phase", some_text }, { "kind", some_text }, { "elapsed_ms", a_number } };
+    static const struct member members[] = {
+        {"phase", some_text}, {"kind", some_text}, {"elapsed_ms", a_number}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
@@ -433,11 +445,11 @@ static int phase_markers(const cJSON *v, struct err *e)
 
 static int coverage_window(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "window", some_text },
-                                             { "requested_secs", number_or_null },
-                                             { "actual_secs", number_or_null },
-                                             { "samples", count },
-                                             { "complete", a_bool } };
+    static const struct member members[] = {{"window", some_text},
+                                            {"requested_secs", number_or_null},
+                                            {"actual_secs", number_or_null},
+                                            {"samples", count},
+                                            {"complete", a_bool}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
@@ -449,14 +461,15 @@ static int coverage(const cJSON *v, struct err *e)
 
 static int runner(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "version", some_text } };
+    static const struct member members[] = {{"version", some_text}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
 
 static int file_entry(const cJSON *v, struct err *e)
 {
-    static const struct member members[] = { { "path", relname }, { "size", file_size }, { "sha256", hash }, { "role", role } };
+    static const struct member members[] = {
+        {"path", relname}, {"size", file_size}, {"sha256", hash}, {"role", role}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }
@@ -464,42 +477,42 @@ static int file_entry(const cJSON *v, struct err *e)
 static int files(const cJSON *v, struct err *e)
 {
     if (cJSON_IsArray(v) && cJSON_GetArraySize(v) > LIMIT_MEMBERS - 1)
-        return err_set(e, ERR_LIMIT, "manifest.files", "lists %d files; the limit is %d", cJSON_GetArraySize(v),
-                       LIMIT_MEMBERS - 1);
+        return err_set(e, ERR_LIMIT, "manifest.files", "lists %d files; the limit is %d",
+                       cJSON_GetArraySize(v), LIMIT_MEMBERS - 1);
     return check_each(v, file_entry, e);
 }
 
 static const struct member manifest_members[] = {
-    { "schema", schema_name },
-    { "project", project },
-    { "gate", gate },
-    { "class", name },
-    { "run", run_id },
-    { "mode", mode },
-    { "status", status },
-    { "attempt", attempt },
-    { "started_at", stamp },
-    { "finished_at", stamp },
-    { "exit_code", exit_code },
-    { "signal", signal_number },
-    { "report_status", report_status },
-    { "report", relname_or_null },
-    { "acceptance_status", acceptance_status },
-    { "audit_status", audit_status },
-    { "definition", definition },
-    { "source", source },
-    { "executable", executable },
-    { "build", build },
-    { "machine", machine },
-    { "interference", interference },
-    { "ticket", object_or_null },
-    { "baseline", baseline },
-    { "conditioning", conditioning },
-    { "phase_markers", phase_markers },
-    { "coverage", coverage },
-    { "control", run_id_or_null },
-    { "runner", runner },
-    { "files", files },
+    {"schema", schema_name},
+    {"project", project},
+    {"gate", gate},
+    {"class", name},
+    {"run", run_id},
+    {"mode", mode},
+    {"status", status},
+    {"attempt", attempt},
+    {"started_at", stamp},
+    {"finished_at", stamp},
+    {"exit_code", exit_code},
+    {"signal", signal_number},
+    {"report_status", report_status},
+    {"report", relname_or_null},
+    {"acceptance_status", acceptance_status},
+    {"audit_status", audit_status},
+    {"definition", definition},
+    {"source", source},
+    {"executable", executable},
+    {"build", build},
+    {"machine", machine},
+    {"interference", interference},
+    {"ticket", object_or_null},
+    {"baseline", baseline},
+    {"conditioning", conditioning},
+    {"phase_markers", phase_markers},
+    {"coverage", coverage},
+    {"control", run_id_or_null},
+    {"runner", runner},
+    {"files", files},
 };
 
 int manifest_shape(const cJSON *document, struct err *e)

@@ -1,4 +1,5 @@
-/* manifest_shape: every member of cleanrun-manifest/2 is there, known, and of its type. Says nothing about coherence. */
+/* manifest_shape: every member of cleanrun-manifest/2 is there, known, and of its type. Says
+ * nothing about coherence. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -39,8 +39,8 @@ static int check_directories(struct folded *all, size_t n, const struct folded *
         *slash = '\0';
         hit = bsearch(&parent, all, n, sizeof *all, compare_folded);
         if (hit)
-            return err_set(e, ERR_INPUT, "names.directory", "'%s' is a file and also the directory of '%s'",
-                           hit->name, one->name);
+            return err_set(e, ERR_INPUT, "names.directory",
+                           "'%s' is a file and also the directory of '%s'", hit->name, one->name);
     }
     return 0;
 }
@@ -56,7 +56,8 @@ int names_check(const char *const *names, size_t n, struct err *e)
         return err_set(e, ERR_NOMEM, "names.memory", "no memory for %zu names", n);
     for (size_t i = 0; i < n; i++) {
         if (!relname_ok(names[i]))
-            return err_set(e, ERR_INPUT, "names.name", "the name '%.100s' is not allowed", names[i]);
+            return err_set(e, ERR_INPUT, "names.name", "the name '%.100s' is not allowed",
+                           names[i]);
         fold(&all[i], names[i]);
     }
     qsort(all, n, sizeof *all, compare_folded);
@@ -65,8 +66,8 @@ int names_check(const char *const *names, size_t n, struct err *e)
             continue;
         if (strcmp(all[i - 1].name, all[i].name) == 0)
             return err_set(e, ERR_INPUT, "names.duplicate", "'%s' is there twice", all[i].name);
-        return err_set(e, ERR_INPUT, "names.case", "'%s' and '%s' differ only in case", all[i - 1].name,
-                       all[i].name);
+        return err_set(e, ERR_INPUT, "names.case", "'%s' and '%s' differ only in case",
+                       all[i - 1].name, all[i].name);
     }
     for (size_t i = 0; i < n; i++) {
         if (check_directories(all, n, &all[i], e) < 0)

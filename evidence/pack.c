@@ -31,16 +31,20 @@ uint64_t pack_size(const struct pack_file *files, size_t n)
 static int check_order(const struct pack_file *files, size_t n, struct err *e)
 {
     if (n == 0 || strcmp(files[0].name, MANIFEST_NAME) != 0)
-        return err_set(e, ERR_INTERNAL, "pack.order", "the first file to pack must be " MANIFEST_NAME);
+        return err_set(e, ERR_INTERNAL, "pack.order",
+                       "the first file to pack must be " MANIFEST_NAME);
     if (n > LIMIT_MEMBERS)
-        return err_set(e, ERR_LIMIT, "pack.members", "%zu files; the limit is %d", n, LIMIT_MEMBERS);
+        return err_set(e, ERR_LIMIT, "pack.members", "%zu files; the limit is %d", n,
+                       LIMIT_MEMBERS);
     for (size_t i = 2; i < n; i++) {
         if (strcmp(files[i - 1].name, files[i].name) >= 0)
-            return err_set(e, ERR_INTERNAL, "pack.order", "'%s' is not in byte order", files[i].name);
+            return err_set(e, ERR_INTERNAL, "pack.order", "'%s' is not in byte order",
+                           files[i].name);
     }
     for (size_t i = 0; i < n; i++) {
         if (files[i].size > LIMIT_MEMBER)
-            return err_set(e, ERR_LIMIT, "pack.member", "'%s' is larger than the limit", files[i].name);
+            return err_set(e, ERR_LIMIT, "pack.member", "'%s' is larger than the limit",
+                           files[i].name);
     }
     if (pack_size(files, n) > LIMIT_ARCHIVE)
         return err_set(e, ERR_LIMIT, "pack.archive", "the archive would be larger than the limit");
@@ -77,10 +81,12 @@ static int copy_content(struct packer *p, int fd, const struct pack_file *f, str
     }
     digest_finish(p->member, &found);
     if (done != f->size)
-        return err_set(e, ERR_TRUST, "pack.size", "'%s' does not have the %llu bytes its manifest states", f->name,
+        return err_set(e, ERR_TRUST, "pack.size",
+                       "'%s' does not have the %llu bytes its manifest states", f->name,
                        (unsigned long long) f->size);
     if (!digest_equal(&found, f->digest))
-        return err_set(e, ERR_TRUST, "pack.digest", "'%s' does not have the sha256 its manifest states", f->name);
+        return err_set(e, ERR_TRUST, "pack.digest",
+                       "'%s' does not have the sha256 its manifest states", f->name);
     return 0;
 }
 
@@ -102,7 +108,8 @@ static int pack_one(struct packer *p, int dirfd, const struct pack_file *f, stru
     return put(p, zeros, ustar_padding(f->size), e);
 }
 
-static int pack_all(struct packer *p, int dirfd, const struct pack_file *files, size_t n, struct err *e)
+static int pack_all(struct packer *p, int dirfd, const struct pack_file *files, size_t n,
+                    struct err *e)
 {
     static const char end[USTAR_END];
 
@@ -115,10 +122,10 @@ static int pack_all(struct packer *p, int dirfd, const struct pack_file *files, 
     return put(p, end, sizeof end, e);
 }
 
-int pack_write(int dirfd, const struct pack_file *files, size_t n, int out_fd, struct digest *out_digest,
-               struct err *e)
+int pack_write(int dirfd, const struct pack_file *files, size_t n, int out_fd,
+               struct digest *out_digest, struct err *e)
 {
-    struct packer p = { .out_fd = out_fd };
+    struct packer p = {.out_fd = out_fd};
     int rc;
 
     if (check_order(files, n, e) < 0)

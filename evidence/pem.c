@@ -16,9 +16,10 @@ static bool is_space(char c)
 }
 
 /* Body between the two marker lines, without white space, into clean (at least len + 1 bytes). */
-static int extract(const char *text, size_t len, const char *label, char *clean, size_t *out_len, struct err *e)
+static int extract(const char *text, size_t len, const char *label, char *clean, size_t *out_len,
+                   struct err *e)
 {
-    AUTO_BUF struct buf mark = { .data = NULL };
+    AUTO_BUF struct buf mark = {.data = NULL};
     const char *begin;
     const char *end;
     const char *stop = text + len;
@@ -40,7 +41,8 @@ static int extract(const char *text, size_t len, const char *label, char *clean,
     if (buf_check(&mark, e) < 0)
         return -1;
     if ((size_t) (stop - begin) < mark.len || memcmp(stop - mark.len, mark.data, mark.len) != 0)
-        return err_set(e, ERR_INPUT, "pem.end", "the PEM text does not end with its \"%s\" line", label);
+        return err_set(e, ERR_INPUT, "pem.end", "the PEM text does not end with its \"%s\" line",
+                       label);
     end = stop - mark.len;
     if (begin == end || !is_space(*begin) || !is_space(end[-1]))
         return err_set(e, ERR_INPUT, "pem.lines", "the PEM text's marker lines are not lines");
@@ -52,8 +54,8 @@ static int extract(const char *text, size_t len, const char *label, char *clean,
     return 0;
 }
 
-int pem_decode(const char *text, size_t len, const char *label, uint8_t *out, size_t max, size_t *out_len,
-               struct err *e)
+int pem_decode(const char *text, size_t len, const char *label, uint8_t *out, size_t max,
+               size_t *out_len, struct err *e)
 {
     AUTO_FREE char *clean = NULL;
     AUTO_FREE uint8_t *der = NULL;
@@ -61,7 +63,8 @@ int pem_decode(const char *text, size_t len, const char *label, uint8_t *out, si
     size_t der_len = 0;
 
     if (len > LIMIT_PEM)
-        return err_set(e, ERR_LIMIT, "pem.size", "the PEM text has %zu bytes; the limit is %zu", len, LIMIT_PEM);
+        return err_set(e, ERR_LIMIT, "pem.size", "the PEM text has %zu bytes; the limit is %zu",
+                       len, LIMIT_PEM);
     clean = malloc(len + 1);
     der = malloc(len + 4);
     if (!clean || !der)
@@ -71,8 +74,8 @@ int pem_decode(const char *text, size_t len, const char *label, uint8_t *out, si
     if (!text_unbase64(clean, clean_len, der, &der_len) || der_len == 0)
         return err_set(e, ERR_INPUT, "pem.base64", "the PEM text's body is not base64");
     if (der_len > max)
-        return err_set(e, ERR_INPUT, "pem.long", "the PEM text holds %zu bytes; at most %zu are possible", der_len,
-                       max);
+        return err_set(e, ERR_INPUT, "pem.long",
+                       "the PEM text holds %zu bytes; at most %zu are possible", der_len, max);
     memcpy(out, der, der_len);
     *out_len = der_len;
     explicit_bzero(clean, len + 1); /* it may have been a private key */
@@ -82,7 +85,7 @@ int pem_decode(const char *text, size_t len, const char *label, uint8_t *out, si
 
 char *pem_encode(const char *label, const uint8_t *der, size_t len)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     AUTO_FREE char *body = malloc(text_base64_size(len));
     size_t n;
     size_t out_len = 0;

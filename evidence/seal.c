@@ -23,7 +23,7 @@
 #define RANDOM_TAG 8
 #define SUFFIXES 3
 
-static const char *const suffixes[SUFFIXES] = { ".dsse.json", ".sigstore.json", ".sig" };
+static const char *const suffixes[SUFFIXES] = {".dsse.json", ".sigstore.json", ".sig"};
 
 struct output {
     int dirfd;
@@ -60,14 +60,14 @@ static void output_undo(struct output *o)
 {
     if (o->temporary && o->fd >= 0)
         (void) unlinkat(o->dirfd, o->temporary, 0); /* may have been renamed already */
-    if (!o->placed)
+    if (!o->placed || !o->name)
         return;
     (void) unlinkat(o->dirfd, o->name, 0);
     for (size_t i = 0; i < SUFFIXES; i++) {
         struct err ignored = ERR_INIT;
         AUTO_FREE char *name = NULL;
 
-        if (join(&name, o->name, suffixes[i], "", &ignored) == 0)
+        if (join(&name, o->name, suffixes[i], "", &ignored) == 0 && name)
             (void) unlinkat(o->dirfd, name, 0); /* it may not be there yet */
     }
 }
@@ -81,7 +81,8 @@ static int check_place(int run_dirfd, int out_dirfd, struct err *e)
     if (fstat(run_dirfd, &run) < 0 || fstat(out_dirfd, &out) < 0)
         return err_errno(e, "seal.place", "cannot look at the directories");
     if (run.st_dev == out.st_dev && run.st_ino == out.st_ino)
-        return err_set(e, ERR_USAGE, "seal.place", "the archive cannot lie inside the run directory");
+        return err_set(e, ERR_USAGE, "seal.place",
+                       "the archive cannot lie inside the run directory");
     return 0;
 }
 
@@ -96,13 +97,15 @@ static int output_open(struct output *o, int run_dirfd, const char *path, struct
         return err_set(e, ERR_NOMEM, "seal.memory", "no memory for a file name");
     if (!(slash ? slash + 1 : path)[0])
         return err_set(e, ERR_USAGE, "seal.name", "'%s' names no file", path);
-    if (join(&o->name, slash ? slash + 1 : path, "", "", e) < 0 || file_open_dir(directory, &o->dirfd, e) < 0 ||
-        check_place(run_dirfd, o->dirfd, e) < 0 || random_bytes(tag, sizeof tag, e) < 0)
+    if (join(&o->name, slash ? slash + 1 : path, "", "", e) < 0 ||
+        file_open_dir(directory, &o->dirfd, e) < 0 || check_place(run_dirfd, o->dirfd, e) < 0 ||
+        random_bytes(tag, sizeof tag, e) < 0)
         return -1;
     text_hex(tag, sizeof tag, hex);
     if (join(&o->temporary, ".seal-", hex, ".tmp", e) < 0)
         return -1;
-    o->fd = openat(o->dirfd, o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    o->fd =
+        openat(o->dirfd, o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     return o->fd < 0 ? err_errno(e, "seal.create", "cannot write beside '%s'", path) : 0;
 }
 
@@ -130,26 +133,30 @@ static int check_closed(const struct file_list *found, const struct manifest *m,
         if (order < 0)
             break;
         if (order > 0)
-            return err_set(e, ERR_TRUST, "seal.unlisted", "'%s' is in the run directory but not in its manifest",
-                           found->names[i]);
+            return err_set(e, ERR_TRUST, "seal.unlisted",
+                           "'%s' is in the run directory but not in its manifest", found->names[i]);
         listed++;
     }
     if (listed < m->n_files)
-        return err_set(e, ERR_TRUST, "seal.missing", "'%s' is in the manifest but not in the run directory",
+        return err_set(e, ERR_TRUST, "seal.missing",
+                       "'%s' is in the manifest but not in the run directory",
                        m->files[listed].path);
     return 0;
 }
 
-static int write_archive(int run_dirfd, const struct manifest *m, uint64_t manifest_size, struct output *o,
-                         struct digest *out_digest, uint64_t *out_size, struct err *e)
+static int write_archive(int run_dirfd, const struct manifest *m, uint64_t manifest_size,
+                         struct output *o, struct digest *out_digest, uint64_t *out_size,
+                         struct err *e)
 {
     AUTO_FREE struct pack_file *files = calloc(m->n_files + 1, sizeof *files);
 
     if (!files)
         return err_set(e, ERR_NOMEM, "seal.memory", "no memory for %zu files", m->n_files);
-    files[0] = (struct pack_file) { .name = MANIFEST_NAME, .size = manifest_size, .digest = &m->digest };
+    files[0] =
+        (struct pack_file){.name = MANIFEST_NAME, .size = manifest_size, .digest = &m->digest};
     for (size_t i = 0; i < m->n_files; i++)
-        files[i + 1] = (struct pack_file) { .name = m->files[i].path, .size = m->files[i].size, .digest = &m->files[i].digest };
+        files[i + 1] = (struct pack_file){
+            .name = m->files[i].path, .size = m->files[i].size, .digest = &m->files[i].digest};
     if (pack_write(run_dirfd, files, m->n_files + 1, o->fd, out_digest, e) < 0)
         return -1;
     *out_size = pack_size(files, m->n_files + 1);
@@ -157,13 +164,13 @@ static int write_archive(int run_dirfd, const struct manifest *m, uint64_t manif
 }
 
 /* The product of sealing must pass the very function that will judge it elsewhere. */
-static int check_result(const struct output *o, const struct digest *digest, const char *envelope, size_t len,
-                        const struct private_key *key, struct err *e)
+static int check_result(const struct output *o, const struct digest *digest, const char *envelope,
+                        size_t len, const struct private_key *key, struct err *e)
 {
-    const struct keyring_entry anyone = { .name = NULL };
+    const struct keyring_entry anyone = {.name = NULL};
     AUTO_KEYRING struct keyring *ring = keyring_new();
     AUTO_EVIDENCE struct evidence *ev = NULL;
-    AUTO_VERIFY_REPORT struct verify_report report = { .document = NULL };
+    AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
     AUTO_FREE char *pem = NULL;
     struct public_key *own = NULL;
     const cJSON *stage;
@@ -171,14 +178,14 @@ static int check_result(const struct output *o, const struct digest *digest, con
 
     if (!ring)
         return err_set(e, ERR_NOMEM, "seal.memory", "no memory to check the sealed archive");
-    if (public_key_write(private_key_public(key), &pem, e) < 0 || public_key_parse(pem, strlen(pem), &own, e) < 0 ||
-        keyring_add(ring, own, &anyone, e) < 0)
+    if (public_key_write(private_key_public(key), &pem, e) < 0 ||
+        public_key_parse(pem, strlen(pem), &own, e) < 0 || keyring_add(ring, own, &anyone, e) < 0)
         return -1;
-    if (evidence_verify(&(struct verify_input) { .archive_fd = o->fd,
-                                                 .archive_digest = digest,
-                                                 .envelope = envelope,
-                                                 .envelope_len = len,
-                                                 .keyring = ring },
+    if (evidence_verify(&(struct verify_input){.archive_fd = o->fd,
+                                               .archive_digest = digest,
+                                               .envelope = envelope,
+                                               .envelope_len = len,
+                                               .keyring = ring},
                         &ev, &report, e) < 0)
         return -1;
     if (ev)
@@ -186,8 +193,8 @@ static int check_result(const struct output *o, const struct digest *digest, con
     stage = cJSON_GetArrayItem(json_get(report.document, "stages"), (int) report.failed_stage);
     if (json_get_string(stage, "detail", &detail, e) < 0)
         return -1;
-    return err_set(e, ERR_TRUST, "seal.refused", "this run directory would not verify: %s (%s): %s", report.code,
-                   verify_stage_name(report.failed_stage), detail);
+    return err_set(e, ERR_TRUST, "seal.refused", "this run directory would not verify: %s (%s): %s",
+                   report.code, verify_stage_name(report.failed_stage), detail);
 }
 
 static int place(struct output *o, struct err *e)
@@ -198,7 +205,8 @@ static int place(struct output *o, struct err *e)
     return 0;
 }
 
-static int write_beside(const struct output *o, size_t which, const void *bytes, size_t len, struct err *e)
+static int write_beside(const struct output *o, size_t which, const void *bytes, size_t len,
+                        struct err *e)
 {
     AUTO_FREE char *name = NULL;
 
@@ -207,16 +215,17 @@ static int write_beside(const struct output *o, size_t which, const void *bytes,
     return file_write_at(o->dirfd, name, bytes, len, 0644, e);
 }
 
-static int finish(struct output *o, const struct digest *digest, const char *envelope, size_t envelope_len,
-                  const struct private_key *key, struct err *e)
+static int finish(struct output *o, const struct digest *digest, const char *envelope,
+                  size_t envelope_len, const struct private_key *key, struct err *e)
 {
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
     AUTO_FREE char *bundle = NULL;
     size_t bundle_len = 0;
     uint8_t sig[SIGNATURE_MAX];
     size_t sig_len = 0;
 
-    if (dsse_parse(envelope, envelope_len, &d, e) < 0 || dsse_sigstore_bundle(&d, &bundle, &bundle_len, e) < 0 ||
+    if (dsse_parse(envelope, envelope_len, &d, e) < 0 ||
+        dsse_sigstore_bundle(&d, &bundle, &bundle_len, e) < 0 ||
         private_key_sign(key, digest, sig, &sig_len, e) < 0)
         return -1;
     if (place(o, e) < 0 || write_beside(o, 0, envelope, envelope_len, e) < 0 ||
@@ -225,11 +234,11 @@ static int finish(struct output *o, const struct digest *digest, const char *env
     return file_sync_dir(o->dirfd, e);
 }
 
-static int seal_into(struct output *o, int run_dirfd, const struct private_key *key, struct digest *out_digest,
-                     struct err *e)
+static int seal_into(struct output *o, int run_dirfd, const struct private_key *key,
+                     struct digest *out_digest, struct err *e)
 {
-    AUTO_FILE_LIST struct file_list found = { .names = NULL };
-    AUTO_MANIFEST struct manifest m = { .document = NULL };
+    AUTO_FILE_LIST struct file_list found = {.names = NULL};
+    AUTO_MANIFEST struct manifest m = {.document = NULL};
     AUTO_FREE char *bytes = NULL;
     AUTO_FREE char *envelope = NULL;
     size_t len = 0;
@@ -244,17 +253,18 @@ static int seal_into(struct output *o, int run_dirfd, const struct private_key *
             e->kind = ERR_TRUST; /* a directory without a valid manifest is no evidence */
         return -1;
     }
-    if (check_closed(&found, &m, e) < 0 || write_archive(run_dirfd, &m, len, o, out_digest, &size, e) < 0 ||
+    if (check_closed(&found, &m, e) < 0 ||
+        write_archive(run_dirfd, &m, len, o, out_digest, &size, e) < 0 ||
         attest_run(&m, out_digest, size, key, &envelope, &envelope_len, e) < 0 ||
         check_result(o, out_digest, envelope, envelope_len, key, e) < 0)
         return -1;
     return finish(o, out_digest, envelope, envelope_len, key, e);
 }
 
-int seal_run(int run_dirfd, const struct private_key *key, const char *out_path, struct digest *out_digest,
-             struct err *e)
+int seal_run(int run_dirfd, const struct private_key *key, const char *out_path,
+             struct digest *out_digest, struct err *e)
 {
-    __attribute__((cleanup(output_fini))) struct output o = { .dirfd = -1, .fd = -1 };
+    __attribute__((cleanup(output_fini))) struct output o = {.dirfd = -1, .fd = -1};
     struct err local = ERR_INIT;
     struct digest digest;
 

@@ -1,6 +1,7 @@
 /*
  * seal: a finished run directory becomes evidence.tar and its signatures (decisions U12):
- *   OUT, OUT.dsse.json (DSSE over an in-toto Statement v1), OUT.sigstore.json (bundle v0.3), OUT.sig (DER over the archive bytes).
+ *   OUT, OUT.dsse.json (DSSE over an in-toto Statement v1), OUT.sigstore.json (bundle v0.3),
+ * OUT.sig (DER over the archive bytes).
  */
 #pragma once
 
@@ -9,6 +10,7 @@
 #include "base/err.h"
 #include "evidence/sign.h"
 
-/* The directory must hold a valid manifest.json whose file list is exactly the other files; else ERR_TRUST. Writes all
- * four files atomically (archive first); nothing is left on failure. */
-int seal_run(int run_dirfd, const struct private_key *key, const char *out_path, struct digest *out_digest, struct err *e) MUST_CHECK;
+/* The directory must hold a valid manifest.json whose file list is exactly the other files; else
+ * ERR_TRUST. Writes all four files atomically (archive first); nothing is left on failure. */
+int seal_run(int run_dirfd, const struct private_key *key, const char *out_path,
+             struct digest *out_digest, struct err *e) MUST_CHECK;

@@ -29,10 +29,11 @@ struct private_key {
 
 /* PKCS#8 of a P-256 key with its public point has one DER form: head, d, middle, point. */
 static const uint8_t pkcs8_head[] = {
-    0x30, 0x81, 0x87, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06,
-    0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x6d, 0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20,
+    0x30, 0x81, 0x87, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86,
+    0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d,
+    0x03, 0x01, 0x07, 0x04, 0x6d, 0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20,
 };
-static const uint8_t pkcs8_middle[] = { 0xa1, 0x44, 0x03, 0x42, 0x00 };
+static const uint8_t pkcs8_middle[] = {0xa1, 0x44, 0x03, 0x42, 0x00};
 #define PKCS8_SIZE (sizeof pkcs8_head + SCALAR + sizeof pkcs8_middle + POINT_SIZE)
 
 static int random_for_mbedtls(void *unused, unsigned char *out, size_t len)
@@ -45,9 +46,11 @@ static int random_for_mbedtls(void *unused, unsigned char *out, size_t len)
 
 static int fail(struct err *e, int rc, const char *what)
 {
-    if (rc == MBEDTLS_ERR_ECP_ALLOC_FAILED || rc == MBEDTLS_ERR_MPI_ALLOC_FAILED || rc == MBEDTLS_ERR_PK_ALLOC_FAILED)
+    if (rc == MBEDTLS_ERR_ECP_ALLOC_FAILED || rc == MBEDTLS_ERR_MPI_ALLOC_FAILED ||
+        rc == MBEDTLS_ERR_PK_ALLOC_FAILED)
         return err_set(e, ERR_NOMEM, "sign.memory", "no memory to %s", what);
-    return err_set(e, ERR_INTERNAL, "sign.library", "cannot %s (mbedTLS -0x%04x)", what, (unsigned) -rc);
+    return err_set(e, ERR_INTERNAL, "sign.library", "cannot %s (mbedTLS -0x%04x)", what,
+                   (unsigned) -rc);
 }
 
 void private_key_free(struct private_key *k)
@@ -60,7 +63,8 @@ void private_key_free(struct private_key *k)
 }
 
 /* From the scalar; the public point is always derived, never believed. */
-static int from_scalar(mbedtls_ecp_group *group, const mbedtls_mpi *d, struct private_key **out, struct err *e)
+static int from_scalar(mbedtls_ecp_group *group, const mbedtls_mpi *d, struct private_key **out,
+                       struct err *e)
 {
     AUTO_PRIVATE_KEY struct private_key *k = calloc(1, sizeof *k);
     mbedtls_ecp_point q;
@@ -76,7 +80,8 @@ static int from_scalar(mbedtls_ecp_group *group, const mbedtls_mpi *d, struct pr
     if (rc == 0)
         rc = mbedtls_ecp_mul(group, &q, d, &group->G, random_for_mbedtls, NULL);
     if (rc == 0)
-        rc = mbedtls_ecp_point_write_binary(group, &q, MBEDTLS_ECP_PF_UNCOMPRESSED, &len, k->point, sizeof k->point);
+        rc = mbedtls_ecp_point_write_binary(group, &q, MBEDTLS_ECP_PF_UNCOMPRESSED, &len, k->point,
+                                            sizeof k->point);
     mbedtls_ecp_point_free(&q);
     if (rc == MBEDTLS_ERR_ECP_INVALID_KEY)
         return err_set(e, ERR_INPUT, "key.scalar", "the private key is out of range");
@@ -122,7 +127,8 @@ int private_key_parse(const char *pem, size_t len, struct private_key **out, str
     int rc;
 
     if (len > LIMIT_PEM)
-        return err_set(e, ERR_LIMIT, "pem.size", "the PEM text has %zu bytes; the limit is %zu", len, LIMIT_PEM);
+        return err_set(e, ERR_LIMIT, "pem.size", "the PEM text has %zu bytes; the limit is %zu",
+                       len, LIMIT_PEM);
     text = calloc(len + 1, 1); /* PEM is read up to and including a NUL */
     if (!text)
         return err_set(e, ERR_NOMEM, "sign.memory", "no memory to read a private key");
@@ -134,12 +140,14 @@ int private_key_parse(const char *pem, size_t len, struct private_key **out, str
     if (rc == MBEDTLS_ERR_PK_ALLOC_FAILED)
         rc = fail(e, rc, "read a private key");
     else if (rc != 0)
-        rc = err_set(e, ERR_INPUT, "key.parse",
-                     "this is no unencrypted private key in PEM form (SEC1 or PKCS#8) that can be read");
+        rc = err_set(
+            e, ERR_INPUT, "key.parse",
+            "this is no unencrypted private key in PEM form (SEC1 or PKCS#8) that can be read");
     else
         pair = mbedtls_pk_can_do(&pk, MBEDTLS_PK_ECDSA) ? mbedtls_pk_ec(pk) : NULL;
     if (rc == 0 && (!pair || pair->grp.id != MBEDTLS_ECP_DP_SECP256R1))
-        rc = err_set(e, ERR_INPUT, "key.kind", "the private key is not of the one accepted kind: ECDSA P-256");
+        rc = err_set(e, ERR_INPUT, "key.kind",
+                     "the private key is not of the one accepted kind: ECDSA P-256");
     else if (rc == 0)
         rc = from_scalar(&pair->grp, &pair->d, out, e);
     mbedtls_pk_free(&pk);
@@ -178,7 +186,8 @@ int private_key_load(const char *path, struct private_key **out, struct err *e)
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_INPUT, "key.file", "'%s' is not a regular file", path);
     if (st.st_mode & (S_IRWXG | S_IRWXO))
-        return err_set(e, ERR_TRUST, "key.mode", "'%s' can be read by others (mode %04o): chmod 600 it", path,
+        return err_set(e, ERR_TRUST, "key.mode",
+                       "'%s' can be read by others (mode %04o): chmod 600 it", path,
                        (unsigned) (st.st_mode & 07777));
     if (read_key_file(fd, text, sizeof text, &len, e) < 0)
         return -1;
@@ -229,7 +238,8 @@ static size_t write_integer(const uint8_t value[SCALAR], uint8_t *out)
     return n + SCALAR - skip;
 }
 
-static size_t write_signature(const uint8_t r[SCALAR], const uint8_t s[SCALAR], uint8_t out[SIGNATURE_MAX])
+static size_t write_signature(const uint8_t r[SCALAR], const uint8_t s[SCALAR],
+                              uint8_t out[SIGNATURE_MAX])
 {
     size_t n = 2;
 
@@ -241,7 +251,8 @@ static size_t write_signature(const uint8_t r[SCALAR], const uint8_t s[SCALAR], 
 }
 
 /* RFC 6979; the blinding is random, the signature is not. */
-static int sign_raw(const struct private_key *k, const struct digest *m, uint8_t r_out[SCALAR], uint8_t s_out[SCALAR])
+static int sign_raw(const struct private_key *k, const struct digest *m, uint8_t r_out[SCALAR],
+                    uint8_t s_out[SCALAR])
 {
     mbedtls_ecp_group group;
     mbedtls_mpi d;
@@ -257,8 +268,8 @@ static int sign_raw(const struct private_key *k, const struct digest *m, uint8_t
     if (rc == 0)
         rc = mbedtls_mpi_read_binary(&d, k->d, SCALAR);
     if (rc == 0)
-        rc = mbedtls_ecdsa_sign_det_ext(&group, &r, &s, &d, m->bytes, DIGEST_SIZE, MBEDTLS_MD_SHA256,
-                                        random_for_mbedtls, NULL);
+        rc = mbedtls_ecdsa_sign_det_ext(&group, &r, &s, &d, m->bytes, DIGEST_SIZE,
+                                        MBEDTLS_MD_SHA256, random_for_mbedtls, NULL);
     if (rc == 0)
         rc = mbedtls_mpi_write_binary(&r, r_out, SCALAR);
     if (rc == 0)
@@ -270,8 +281,8 @@ static int sign_raw(const struct private_key *k, const struct digest *m, uint8_t
     return rc;
 }
 
-int private_key_sign(const struct private_key *k, const struct digest *message_digest, uint8_t out[SIGNATURE_MAX],
-                     size_t *out_len, struct err *e)
+int private_key_sign(const struct private_key *k, const struct digest *message_digest,
+                     uint8_t out[SIGNATURE_MAX], size_t *out_len, struct err *e)
 {
     uint8_t r[SCALAR];
     uint8_t s[SCALAR];
@@ -283,7 +294,8 @@ int private_key_sign(const struct private_key *k, const struct digest *message_d
         return fail(e, rc, "sign");
     len = write_signature(r, s, sig);
     if (!public_key_verify(k->public, message_digest, sig, len))
-        return err_set(e, ERR_INTERNAL, "sign.wrong", "a signature just made does not verify; it was thrown away");
+        return err_set(e, ERR_INTERNAL, "sign.wrong",
+                       "a signature just made does not verify; it was thrown away");
     memcpy(out, sig, len);
     *out_len = len;
     return 0;

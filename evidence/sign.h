@@ -1,4 +1,5 @@
-/* sign: private keys (P-256, RFC 6979). Every signature is verified again before it leaves (mbedTLS 2.28 may sign wrongly under low memory). */
+/* sign: private keys (P-256, RFC 6979). Every signature is verified again before it leaves
+ * (mbedTLS 2.28 may sign wrongly under low memory). */
 #pragma once
 
 #include <stddef.h>
@@ -14,13 +15,15 @@
 struct private_key;
 
 int private_key_generate(struct private_key **out, struct err *e) MUST_CHECK;
-int private_key_parse(const char *pem, size_t len, struct private_key **out, struct err *e) MUST_CHECK;
+int private_key_parse(const char *pem, size_t len, struct private_key **out,
+                      struct err *e) MUST_CHECK;
 /* Reads a file; group- or world-readable files are refused. */
 int private_key_load(const char *path, struct private_key **out, struct err *e) MUST_CHECK;
 int private_key_write(const struct private_key *k, char **out_pem, struct err *e) MUST_CHECK;
 void private_key_free(struct private_key *k);
 const struct public_key *private_key_public(const struct private_key *k);
-int private_key_sign(const struct private_key *k, const struct digest *message_digest, uint8_t out[SIGNATURE_MAX], size_t *out_len, struct err *e) MUST_CHECK;
+int private_key_sign(const struct private_key *k, const struct digest *message_digest,
+                     uint8_t out[SIGNATURE_MAX], size_t *out_len, struct err *e) MUST_CHECK;
 
 static inline void cleanup_private_key(struct private_key **k)
 {

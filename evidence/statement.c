@@ -20,7 +20,8 @@ static void add_hex(struct json_doc *d, cJSON *parent, const char *key, const st
     json_add_string(d, parent, key, hex);
 }
 
-static void add_subject(struct json_doc *d, cJSON *list, const char *name, const char *algorithm, const char *hex)
+static void add_subject(struct json_doc *d, cJSON *list, const char *name, const char *algorithm,
+                        const char *hex)
 {
     cJSON *subject = json_add_object(d, list, NULL);
 
@@ -82,12 +83,12 @@ static void add_run_predicate(struct json_doc *d, const struct manifest *m, uint
     json_add_copy(d, p, "runner", json_get(m->document, "runner"));
 }
 
-int statement_write_run(const struct manifest *m, const struct digest *archive_digest, uint64_t archive_size,
-                        char **out, size_t *out_len, struct err *e)
+int statement_write_run(const struct manifest *m, const struct digest *archive_digest,
+                        uint64_t archive_size, char **out, size_t *out_len, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d = { .root = NULL };
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *root = NULL;
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
 
     json_doc_init_object(&d);
     json_add_string(&d, NULL, "_type", STATEMENT_TYPE);
@@ -113,8 +114,8 @@ static int check_subjects(const cJSON *list, struct err *e)
         const cJSON *digests = NULL;
 
         if (++n > SUBJECTS_MAX)
-            return err_set(e, ERR_LIMIT, "statement.subjects", "the statement has more than %d subjects",
-                           SUBJECTS_MAX);
+            return err_set(e, ERR_LIMIT, "statement.subjects",
+                           "the statement has more than %d subjects", SUBJECTS_MAX);
         if (json_get_object(s, "digest", &digests, e) < 0)
             return err_wrap(e, "statement subject %zu", n);
     }
@@ -125,18 +126,20 @@ static int check_subjects(const cJSON *list, struct err *e)
 
 int statement_parse(const void *bytes, size_t len, struct statement *out, struct err *e)
 {
-    static const struct json_limits limits = { .max_bytes = LIMIT_ENVELOPE, .big_integers = true };
+    static const struct json_limits limits = {.max_bytes = LIMIT_ENVELOPE, .big_integers = true};
     AUTO_JSON cJSON *root = NULL;
     const char *type = NULL;
     const char *predicate_type = NULL;
     const cJSON *subjects = NULL;
 
-    if (json_parse(bytes, len, &limits, &root, e) < 0 || json_get_string(root, "_type", &type, e) < 0 ||
+    if (json_parse(bytes, len, &limits, &root, e) < 0 ||
+        json_get_string(root, "_type", &type, e) < 0 ||
         json_get_string(root, "predicateType", &predicate_type, e) < 0 ||
         json_get_array(root, "subject", &subjects, e) < 0)
         return err_wrap(e, "statement");
     if (strcmp(type, STATEMENT_TYPE) != 0)
-        return err_set(e, ERR_INPUT, "statement.type", "the statement's _type is not " STATEMENT_TYPE);
+        return err_set(e, ERR_INPUT, "statement.type",
+                       "the statement's _type is not " STATEMENT_TYPE);
     if (check_subjects(subjects, e) < 0)
         return -1;
     out->predicate_type = predicate_type;
@@ -148,7 +151,7 @@ int statement_parse(const void *bytes, size_t len, struct statement *out, struct
 void statement_fini(struct statement *s)
 {
     json_free(s->document);
-    *s = (struct statement) { .document = NULL };
+    *s = (struct statement){.document = NULL};
 }
 
 bool statement_names(const struct statement *s, const struct digest *sha256)
@@ -160,8 +163,8 @@ bool statement_names(const struct statement *s, const struct digest *sha256)
         const char *hex = NULL;
         struct digest d;
 
-        if (json_get_string(json_get(item, "digest"), "sha256", &hex, &ignored) == 0 && digest_parse(hex, &d) &&
-            digest_equal(&d, sha256))
+        if (json_get_string(json_get(item, "digest"), "sha256", &hex, &ignored) == 0 &&
+            digest_parse(hex, &d) && digest_equal(&d, sha256))
             return true;
     }
     return false;
@@ -174,12 +177,13 @@ static int same_text(const cJSON *parent, const char *key, const char *want, str
     if (json_get_string(parent, key, &have, e) < 0)
         return err_wrap(e, "statement predicate");
     if (strcmp(have, want) != 0)
-        return err_set(e, ERR_TRUST, "statement.differs", "the statement says %s is '%.100s', the manifest '%.100s'",
-                       key, have, want);
+        return err_set(e, ERR_TRUST, "statement.differs",
+                       "the statement says %s is '%.100s', the manifest '%.100s'", key, have, want);
     return 0;
 }
 
-static int same_digest(const cJSON *parent, const char *key, const struct digest *want, struct err *e)
+static int same_digest(const cJSON *parent, const char *key, const struct digest *want,
+                       struct err *e)
 {
     char hex[DIGEST_HEX_SIZE];
 
@@ -196,14 +200,18 @@ int statement_agrees(const struct statement *s, const struct manifest *m, struct
 
     if (same_digest(json_get(json_get(p, "manifest"), "digest"), "sha256", &m->digest, e) < 0 ||
         same_text(p, "runId", m->run, e) < 0 || same_text(p, "project", m->project, e) < 0 ||
-        same_text(p, "gate", m->gate, e) < 0 || same_text(p, "machineClass", m->machine_class, e) < 0 ||
-        same_text(p, "mode", m->mode, e) < 0 || same_text(p, "status", manifest_status_name(m->status), e) < 0 ||
+        same_text(p, "gate", m->gate, e) < 0 ||
+        same_text(p, "machineClass", m->machine_class, e) < 0 ||
+        same_text(p, "mode", m->mode, e) < 0 ||
+        same_text(p, "status", manifest_status_name(m->status), e) < 0 ||
         same_digest(definition, "experimentSha256", &m->experiment_digest, e) < 0 ||
         same_digest(definition, "policySha256", &m->policy_digest, e) < 0 ||
-        same_text(source, "commit", m->commit, e) < 0 || same_text(source, "fingerprint", m->fingerprint, e) < 0 ||
+        same_text(source, "commit", m->commit, e) < 0 ||
+        same_text(source, "fingerprint", m->fingerprint, e) < 0 ||
         json_get_bool(source, "dirty", &dirty, e) < 0)
         return -1;
     if (dirty != m->dirty)
-        return err_set(e, ERR_TRUST, "statement.differs", "statement and manifest disagree whether the source is dirty");
+        return err_set(e, ERR_TRUST, "statement.differs",
+                       "statement and manifest disagree whether the source is dirty");
     return 0;
 }

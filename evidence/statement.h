@@ -1,6 +1,6 @@
 /*
- * statement: in-toto Statement v1 about one sealed run, written by the runner and read by the server.
- * Fixed names live here and nowhere else. Knows nothing of signatures.
+ * statement: in-toto Statement v1 about one sealed run, written by the runner and read by the
+ * server. Fixed names live here and nowhere else. Knows nothing of signatures.
  */
 #pragma once
 
@@ -16,10 +16,12 @@
 
 #define STATEMENT_PAYLOAD_TYPE "application/vnd.in-toto+json"
 #define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
-/* Opaque names, compared byte for byte and never fetched. The number is the major version: minor ones only add. */
+/* Opaque names, compared byte for byte and never fetched. The number is the major version: minor
+ * ones only add. */
 #define STATEMENT_PREDICATE_RUN "https://cleanrun.dev/attestation/run/v1"
 #define STATEMENT_PREDICATE_VSA "https://slsa.dev/verification_summary/v1"
-#define STATEMENT_VERDICT_FIELD "https://cleanrun.dev/verdict/v1" /* our extension inside the VSA predicate */
+#define STATEMENT_VERDICT_FIELD                                                                    \
+    "https://cleanrun.dev/verdict/v1" /* our extension inside the VSA predicate */
 #define STATEMENT_ARCHIVE_NAME "evidence.tar"
 
 struct statement {
@@ -28,10 +30,11 @@ struct statement {
     const cJSON *predicate; /* NULL when absent */
 };
 
-/* The run statement's bytes (compact JSON, caller frees). Subjects: archive, executable when there is one, commit
- * when the source was clean. */
-int statement_write_run(const struct manifest *m, const struct digest *archive_digest, uint64_t archive_size,
-                        char **out, size_t *out_len, struct err *e) MUST_CHECK;
+/* The run statement's bytes (compact JSON, caller frees). Subjects: archive, executable when there
+ * is one, commit when the source was clean. */
+int statement_write_run(const struct manifest *m, const struct digest *archive_digest,
+                        uint64_t archive_size, char **out, size_t *out_len,
+                        struct err *e) MUST_CHECK;
 
 /* Strict JSON; unknown members ignored, as in-toto asks. */
 int statement_parse(const void *bytes, size_t len, struct statement *out, struct err *e) MUST_CHECK;
@@ -40,6 +43,6 @@ void statement_fini(struct statement *s); /* accepts zeroed */
 
 /* Some subject carries this sha256. Other digest algorithms are ignored. */
 bool statement_names(const struct statement *s, const struct digest *sha256);
-/* The predicate says the same as the manifest about run, project, gate, class, mode, status, digests and source:
- * ERR_TRUST names the first field that differs. */
+/* The predicate says the same as the manifest about run, project, gate, class, mode, status,
+ * digests and source: ERR_TRUST names the first field that differs. */
 int statement_agrees(const struct statement *s, const struct manifest *m, struct err *e) MUST_CHECK;

@@ -30,22 +30,22 @@ static const struct ustar_field {
     size_t at;
     size_t len;
 } fields[] = {
-    { "magic and version", MAGIC_AT, 8 },
-    { "type", TYPE_AT, 1 },
-    { "prefix", PREFIX_AT, 155 },
-    { "link name", LINK_AT, 100 },
-    { "mode", MODE_AT, 8 },
-    { "uid", UID_AT, 8 },
-    { "gid", GID_AT, 8 },
-    { "mtime", MTIME_AT, 12 },
-    { "owner name", UNAME_AT, 32 },
-    { "group name", GNAME_AT, 32 },
-    { "device major", MAJOR_AT, 8 },
-    { "device minor", MINOR_AT, 8 },
-    { "padding", TAIL_AT, 12 },
-    { "name", NAME_AT, 100 },
-    { "size", SIZE_AT, 12 },
-    { "checksum", CHECKSUM_AT, 8 },
+    {"magic and version", MAGIC_AT, 8},
+    {"type", TYPE_AT, 1},
+    {"prefix", PREFIX_AT, 155},
+    {"link name", LINK_AT, 100},
+    {"mode", MODE_AT, 8},
+    {"uid", UID_AT, 8},
+    {"gid", GID_AT, 8},
+    {"mtime", MTIME_AT, 12},
+    {"owner name", UNAME_AT, 32},
+    {"group name", GNAME_AT, 32},
+    {"device major", MAJOR_AT, 8},
+    {"device minor", MINOR_AT, 8},
+    {"padding", TAIL_AT, 12},
+    {"name", NAME_AT, 100},
+    {"size", SIZE_AT, 12},
+    {"checksum", CHECKSUM_AT, 8},
 };
 
 /* Right-aligned octal digits, then a NUL. */
@@ -78,7 +78,10 @@ void ustar_header(char out[USTAR_BLOCK], const char *name, uint64_t size)
     put_octal(out + SIZE_AT, 12, size);
     put_octal(out + MTIME_AT, 12, 0);
     out[TYPE_AT] = '0';
-    memcpy(out + MAGIC_AT, "ustar\0" "00", 8);
+    memcpy(out + MAGIC_AT,
+           "ustar\0"
+           "00",
+           8);
     put_octal(out + MAJOR_AT, 8, 0);
     put_octal(out + MINOR_AT, 8, 0);
     put_octal(out + CHECKSUM_AT, 7, checksum(out));
@@ -101,8 +104,9 @@ size_t ustar_padding(uint64_t size)
 
 static const char *type_words(char type)
 {
-    static const char *const words[] = { "a hard link", "a symbolic link", "a character device",
-                                         "a block device", "a directory", "a fifo", "a contiguous file" };
+    static const char *const words[] = {"a hard link",      "a symbolic link", "a character device",
+                                        "a block device",   "a directory",     "a fifo",
+                                        "a contiguous file"};
 
     if (type >= '1' && type <= '7')
         return words[type - '1'];
@@ -115,14 +119,16 @@ static int read_size(const char *at, uint64_t *out, struct err *e)
 
     for (size_t i = 0; i < 11; i++) {
         if (at[i] < '0' || at[i] > '7')
-            return err_set(e, ERR_INPUT, "archive.size", "the size field is not eleven octal digits");
+            return err_set(e, ERR_INPUT, "archive.size",
+                           "the size field is not eleven octal digits");
         v = v << 3 | (uint64_t) (at[i] - '0');
     }
     if (at[11] != '\0')
         return err_set(e, ERR_INPUT, "archive.size", "the size field does not end with a NUL");
     if (v > LIMIT_MEMBER)
-        return err_set(e, ERR_LIMIT, "archive.size", "a member states %llu bytes; the limit is %llu",
-                       (unsigned long long) v, (unsigned long long) LIMIT_MEMBER);
+        return err_set(e, ERR_LIMIT, "archive.size",
+                       "a member states %llu bytes; the limit is %llu", (unsigned long long) v,
+                       (unsigned long long) LIMIT_MEMBER);
     *out = v;
     return 0;
 }
@@ -130,7 +136,7 @@ static int read_size(const char *at, uint64_t *out, struct err *e)
 int ustar_parse(const char block[USTAR_BLOCK], char out_name[LIMIT_RELNAME + 1], uint64_t *out_size,
                 struct err *e)
 {
-    char name[LIMIT_RELNAME + 1] = { 0 };
+    char name[LIMIT_RELNAME + 1] = {0};
     char want[USTAR_BLOCK];
     uint64_t size = 0;
 
@@ -146,10 +152,10 @@ int ustar_parse(const char block[USTAR_BLOCK], char out_name[LIMIT_RELNAME + 1],
         if (memcmp(block + f->at, want + f->at, f->len) == 0)
             continue;
         if (f->at == TYPE_AT)
-            return err_set(e, ERR_INPUT, "archive.type", "member '%s' is no regular file but %s", name,
-                           type_words(block[TYPE_AT]));
-        return err_set(e, ERR_INPUT, "archive.header", "member '%s': the header's %s is not canonical", name,
-                       f->name);
+            return err_set(e, ERR_INPUT, "archive.type", "member '%s' is no regular file but %s",
+                           name, type_words(block[TYPE_AT]));
+        return err_set(e, ERR_INPUT, "archive.header",
+                       "member '%s': the header's %s is not canonical", name, f->name);
     }
     memcpy(out_name, name, sizeof name);
     *out_size = size;

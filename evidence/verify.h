@@ -1,8 +1,8 @@
 /*
  * verify: the single entry from received bytes to trusted evidence, stage by stage (decisions C7):
- *   archive digest = statement subject → envelope and key → ustar → manifest → members → JSON → source.
- * The first failing stage gives the code; later stages are `not_run`. There is no other constructor of
- * struct evidence, and a value exists only when every stage is `ok`.
+ *   archive digest = statement subject → envelope and key → ustar → manifest → members → JSON →
+ * source. The first failing stage gives the code; later stages are `not_run`. There is no other
+ * constructor of struct evidence, and a value exists only when every stage is `ok`.
  */
 #pragma once
 
@@ -20,15 +20,18 @@ struct keyring;
 struct evidence;
 
 struct verify_input {
-    int archive_fd;                      /* regular file; read by pread, offset untouched */
-    const struct digest *archive_digest; /* what the caller believes it is, or NULL; another one is IN-HASH */
-    const struct archive_index *index;   /* made while receiving (evidence/verify_stream.h), or NULL: one pass here */
-    const char *envelope;                /* DSSE JSON bytes; NULL or empty: IN-SIGNATURE */
+    int archive_fd; /* regular file; read by pread, offset untouched */
+    const struct digest
+        *archive_digest; /* what the caller believes it is, or NULL; another one is IN-HASH */
+    const struct archive_index
+        *index; /* made while receiving (evidence/verify_stream.h), or NULL: one pass here */
+    const char *envelope; /* DSSE JSON bytes; NULL or empty: IN-SIGNATURE */
     size_t envelope_len;
-    const struct keyring *keyring;       /* empty: IN-KEY */
-    const char *project;                 /* NULL offline; else the key must be allowed for it and the manifest must name it */
-    const char *gate;                    /* NULL: any; else the manifest must name it */
-    int64_t now_us;                      /* receive time: key validity is judged at it */
+    const struct keyring *keyring; /* empty: IN-KEY */
+    const char *project; /* NULL offline; else the key must be allowed for it and the manifest must
+                            name it */
+    const char *gate;    /* NULL: any; else the manifest must name it */
+    int64_t now_us;      /* receive time: key validity is judged at it */
 };
 
 enum verify_stage {
@@ -43,25 +46,30 @@ enum verify_stage {
 };
 
 struct verify_report {
-    cJSON *document; /* cleanrun-verify/1 {schema, verdict: VALID|INVALID, archive_sha256, keyid, run, stages[{name, result, code, detail}]};
-                      * run = {project, gate, class, run, mode, status, commit, dirty} or null unless VALID */
+    cJSON *document;  /* cleanrun-verify/1 {schema, verdict: VALID|INVALID, archive_sha256, keyid,
+                       * run, stages[{name, result, code, detail}]};  run = {project, gate, class,
+                       * run, mode, status, commit, dirty} or null unless VALID */
     const char *code; /* IN-… of the failing stage, static; NULL when VALID */
     enum verify_stage failed_stage;
 };
 
-/* 0: decided (report filled; *out is set iff VALID, else NULL). -1: could not decide (I/O, memory). */
-int evidence_verify(const struct verify_input *in, struct evidence **out, struct verify_report *report, struct err *e) MUST_CHECK;
+/* 0: decided (report filled; *out is set iff VALID, else NULL). -1: could not decide (I/O, memory).
+ */
+int evidence_verify(const struct verify_input *in, struct evidence **out,
+                    struct verify_report *report, struct err *e) MUST_CHECK;
 void verify_report_fini(struct verify_report *r);
 
 void evidence_free(struct evidence *ev);
 const struct manifest *evidence_manifest(const struct evidence *ev);
 const struct digest *evidence_digest(const struct evidence *ev);
-const char *evidence_keyid(const struct evidence *ev);      /* base64 SHA-256 of SPKI */
-const char *evidence_key_name(const struct evidence *ev);   /* runner name in the keyring, or NULL */
+const char *evidence_keyid(const struct evidence *ev);    /* base64 SHA-256 of SPKI */
+const char *evidence_key_name(const struct evidence *ev); /* runner name in the keyring, or NULL */
 const cJSON *evidence_statement(const struct evidence *ev); /* the verified in-toto statement */
 /* Members by name: position in the archive, and verified bytes (≤ max, heap, caller frees). */
-int evidence_locate(const struct evidence *ev, const char *name, uint64_t *out_offset, uint64_t *out_size, struct err *e) MUST_CHECK;
-int evidence_read(const struct evidence *ev, const char *name, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
+int evidence_locate(const struct evidence *ev, const char *name, uint64_t *out_offset,
+                    uint64_t *out_size, struct err *e) MUST_CHECK;
+int evidence_read(const struct evidence *ev, const char *name, size_t max, char **out,
+                  size_t *out_len, struct err *e) MUST_CHECK;
 /* Descriptor of the archive: borrowed, read by pread only. */
 int evidence_fd(const struct evidence *ev);
 /* Members in archive order. */

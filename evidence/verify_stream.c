@@ -46,7 +46,7 @@ static void index_fini(struct archive_index *x)
 {
     free(x->members);
     free(x->problem);
-    *x = (struct archive_index) { .members = NULL };
+    *x = (struct archive_index){.members = NULL};
 }
 
 void verify_stream_free(struct verify_stream *s)
@@ -75,12 +75,13 @@ static int add_member(struct verify_stream *s, const char *name, uint64_t size, 
     struct archive_member *m;
 
     if (x->n == 0 && strcmp(name, MANIFEST_NAME) != 0)
-        return err_set(e, ERR_INPUT, "archive.first", "the first member is '%s', not " MANIFEST_NAME, name);
+        return err_set(e, ERR_INPUT, "archive.first",
+                       "the first member is '%s', not " MANIFEST_NAME, name);
     if (x->n > 0 && strcmp(name, MANIFEST_NAME) == 0)
         return err_set(e, ERR_INPUT, "archive.twice", MANIFEST_NAME " is there twice");
     if (x->n > 1 && strcmp(x->members[x->n - 1].name, name) >= 0)
-        return err_set(e, ERR_INPUT, "archive.order", "member '%s' is not in byte order after '%s'", name,
-                       x->members[x->n - 1].name);
+        return err_set(e, ERR_INPUT, "archive.order", "member '%s' is not in byte order after '%s'",
+                       name, x->members[x->n - 1].name);
     if (x->n == LIMIT_MEMBERS)
         return err_set(e, ERR_LIMIT, "archive.members", "more than %d members", LIMIT_MEMBERS);
     if (x->n == s->cap) {
@@ -101,7 +102,8 @@ static int add_member(struct verify_stream *s, const char *name, uint64_t size, 
     return 0;
 }
 
-/* One complete 512-byte block where a header or the end may stand. `end` is the archive position after it. */
+/* One complete 512-byte block where a header or the end may stand. `end` is the archive position
+ * after it. */
 static void take_block(struct verify_stream *s, uint64_t end)
 {
     struct err e = ERR_INIT;
@@ -262,7 +264,7 @@ int verify_stream_finish(struct verify_stream *s, struct archive_index **out, st
     }
     digest_finish(s->archive, &s->index.digest);
     *x = s->index;
-    s->index = (struct archive_index) { .members = NULL };
+    s->index = (struct archive_index){.members = NULL};
     if (x->problem) {
         free(x->members);
         x->members = NULL;

@@ -17,27 +17,36 @@
 #include "experiment/definition.h"
 
 #define SOURCE                                                                                     \
-    "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"cleanrun-source/1\",\"commit\":\"" FIXTURE_COMMIT "\","            \
-    "\"tree\":\"89abcdef0123456789abcdef0123456789abcdef\",\"parents\":[],\"dirty\":false,"                            \
-    "\"fingerprint\":\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\",\"files\":3,\"untracked\":0}"
+    "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"cleanrun-source/"                              \
+    "1\",\"commit\":\"" FIXTURE_COMMIT "\","                                                       \
+    "\"tree\":\"89abcdef0123456789abcdef0123456789abcdef\",\"parents\":[],\"dirty\":false,"        \
+    "\"fingerprint\":\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\","        \
+    "\"files\":3,\"untracked\":0}"
 #define HASH "\"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9\""
 
 static const char template[] =
-    "{\"schema\":\"cleanrun-manifest/2\",\"project\":\"demo/kvcache\",\"gate\":\"kvcache-50k\",\"class\":\"demo-vm\","
+    "{\"schema\":\"cleanrun-manifest/2\",\"project\":\"demo/"
+    "kvcache\",\"gate\":\"kvcache-50k\",\"class\":\"demo-vm\","
     "\"run\":\"" FIXTURE_RUN "\",\"mode\":\"clean\",\"status\":\"PASS\",\"attempt\":1,"
-    "\"started_at\":\"2026-11-29T14:15:02Z\",\"finished_at\":\"2026-11-29T14:16:02Z\",\"exit_code\":0,\"signal\":null,"
-    "\"report_status\":\"CAPTURED\",\"report\":\"kvcache/50000.json\",\"acceptance_status\":\"PASS\","
-    "\"audit_status\":\"OK\",\"definition\":{\"experiment_sha256\":" HASH ",\"policy_sha256\":" HASH "},"
+    "\"started_at\":\"2026-11-29T14:15:02Z\",\"finished_at\":\"2026-11-29T14:16:02Z\",\"exit_"
+    "code\":0,\"signal\":null,"
+    "\"report_status\":\"CAPTURED\",\"report\":\"kvcache/"
+    "50000.json\",\"acceptance_status\":\"PASS\","
+    "\"audit_status\":\"OK\",\"definition\":{\"experiment_sha256\":" HASH ",\"policy_sha256\":" HASH
+    "},"
     "\"source\":{\"start\":" SOURCE ",\"end\":" SOURCE ",\"unchanged\":true},"
-    "\"executable\":{\"name\":\"kvcache\",\"sha256\":" HASH ",\"size\":12,\"resolved\":\"meson-introspection\","
+    "\"executable\":{\"name\":\"kvcache\",\"sha256\":" HASH
+    ",\"size\":12,\"resolved\":\"meson-introspection\","
     "\"mapped\":[{\"name\":\"libc.so.6\",\"sha256\":" HASH "}]},"
-    "\"build\":{\"command\":[\"meson\",\"compile\"],\"exit_code\":0,\"environment\":{\"LANG\":\"C\"},"
+    "\"build\":{\"command\":[\"meson\",\"compile\"],\"exit_code\":0,\"environment\":{\"LANG\":"
+    "\"C\"},"
     "\"rejected_patterns\":[\"LD_*\"],\"profile\":{}},"
     "\"machine\":{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":{}},"
     "\"interference\":{\"before\":{},\"during\":{}},\"ticket\":null,\"baseline\":null,"
     "\"conditioning\":{\"steps\":[],\"sha256\":" HASH "},"
     "\"phase_markers\":[{\"phase\":\"window_start\",\"kind\":\"start\",\"elapsed_ms\":12}],"
-    "\"coverage\":[{\"window\":\"steady\",\"requested_secs\":5,\"actual_secs\":5.1,\"samples\":50,\"complete\":true}],"
+    "\"coverage\":[{\"window\":\"steady\",\"requested_secs\":5,\"actual_secs\":5.1,\"samples\":50,"
+    "\"complete\":true}],"
     "\"control\":null,\"runner\":{\"version\":\"0.1.0\"},\"files\":[]}";
 
 static const char definition_yaml[] =
@@ -50,7 +59,8 @@ static const char definition_yaml[] =
     "    run: {command: ['{executable}'], report: kvcache/50000.json}\n"
     "    identity: [{path: /load/rate, require: required}]\n"
     "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"
-    "    audit: {paths: {required: [kvcache/50000.json]}, metrics: [{path: /results/rate, label: rate, unit: 1/s, "
+    "    audit: {paths: {required: [kvcache/50000.json]}, metrics: [{path: /results/rate, label: "
+    "rate, unit: 1/s, "
     "worse: lower, tolerance_pct: 5, gated: true}]}\n";
 
 void fixture_die(const struct err *e)
@@ -68,7 +78,7 @@ static cJSON *parse(const char *text)
 
 char *fixture_text(const cJSON *document, size_t *out_len)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_MIB(4));
     json_write(&b, document, JSON_PRETTY);
@@ -94,7 +104,8 @@ void fixture_set(cJSON *document, const char *pointer, const char *json)
     memcpy(copy, pointer, strlen(pointer) + 1);
     for (char *slash = strchr(token, '/'); slash; slash = strchr(token, '/')) {
         *slash = '\0';
-        at = cJSON_IsArray(at) ? cJSON_GetArrayItem(at, number(token)) : cJSON_GetObjectItemCaseSensitive(at, token);
+        at = cJSON_IsArray(at) ? cJSON_GetArrayItem(at, number(token))
+                               : cJSON_GetObjectItemCaseSensitive(at, token);
         assert_non_null(at);
         token = slash + 1;
     }
@@ -125,11 +136,12 @@ static void set_digest(cJSON *document, const char *pointer, const struct digest
 
 cJSON *fixture_manifest(const struct fixture *f)
 {
-    AUTO_DEFINITION_FILE struct definition_file file = { .gates = NULL };
+    AUTO_DEFINITION_FILE struct definition_file file = {.gates = NULL};
     cJSON *files = NULL;
     cJSON *m = parse(template);
 
-    MUST(definition_file_parse("cleanrun.yaml", definition_yaml, strlen(definition_yaml), &file, E));
+    MUST(
+        definition_file_parse("cleanrun.yaml", definition_yaml, strlen(definition_yaml), &file, E));
     set_digest(m, "/definition/experiment_sha256", &file.gates[0].experiment_digest);
     set_digest(m, "/definition/policy_sha256", &file.gates[0].policy_digest);
     MUST(manifest_files_from_dir(f->run_fd, NULL, NULL, &files, E));
@@ -156,11 +168,12 @@ void fixture_refresh(const struct fixture *f)
 
 static void write_definition(const struct fixture *f)
 {
-    AUTO_DEFINITION_FILE struct definition_file file = { .gates = NULL };
+    AUTO_DEFINITION_FILE struct definition_file file = {.gates = NULL};
     AUTO_FREE char *text = NULL;
     size_t len = 0;
 
-    MUST(definition_file_parse("cleanrun.yaml", definition_yaml, strlen(definition_yaml), &file, E));
+    MUST(
+        definition_file_parse("cleanrun.yaml", definition_yaml, strlen(definition_yaml), &file, E));
     MUST(definition_write(&file.gates[0], &text, &len, E));
     test_write(f->run, "definition.json", text, len);
 }
@@ -175,16 +188,18 @@ static void write_files(const struct fixture *f)
     test_write_text(f->run, "source-at-end.json", SOURCE "\n");
     test_write_text(f->run, "environment.json", "{}\n");
     test_write_text(f->run, "host.json", "{\"kernel\":\"test\"}\n");
-    test_write_text(f->run, "results/kvcache/50000.json", "{\"scenario\":\"kvcache\",\"results\":{\"rate\":50000}}\n");
+    test_write_text(f->run, "results/kvcache/50000.json",
+                    "{\"scenario\":\"kvcache\",\"results\":{\"rate\":50000}}\n");
     test_write_text(f->run, "samples/process.csv", "t_ms,rss_kib\n0,4096\n100,4100\n");
-    test_write_text(f->run, "acceptance.json", "{\"schema\":\"cleanrun-acceptance/1\",\"verdict\":\"PASS\"}\n");
+    test_write_text(f->run, "acceptance.json",
+                    "{\"schema\":\"cleanrun-acceptance/1\",\"verdict\":\"PASS\"}\n");
     test_write_text(f->run, "audit.json", "{\"schema\":\"cleanrun-audit/1\",\"verdict\":\"OK\"}\n");
     test_write_text(f->run, "audit.md", "# OK\n");
 }
 
 static void make_ring(struct fixture *f)
 {
-    const struct keyring_entry anyone = { .name = NULL };
+    const struct keyring_entry anyone = {.name = NULL};
     AUTO_FREE char *pem = NULL;
     struct public_key *public = NULL;
 
@@ -271,17 +286,18 @@ static const struct change *find_change(const struct change *changes, size_t n, 
     return NULL;
 }
 
-static void put_new(struct buf *out, const struct archive_index *x, const struct change *changes, size_t n,
-                    const char *after, const char *before)
+static void put_new(struct buf *out, const struct archive_index *x, const struct change *changes,
+                    size_t n, const char *after, const char *before)
 {
     for (size_t i = 0; i < n; i++) {
-        if (changes[i].bytes && !archive_index_find(x, changes[i].name) && strcmp(changes[i].name, after) > 0 &&
-            (!before || strcmp(changes[i].name, before) < 0))
+        if (changes[i].bytes && !archive_index_find(x, changes[i].name) &&
+            strcmp(changes[i].name, after) > 0 && (!before || strcmp(changes[i].name, before) < 0))
             put_member(out, changes[i].name, changes[i].bytes, changes[i].len);
     }
 }
 
-void fixture_rebuild(const char *archive, size_t len, const struct change *changes, size_t n, struct buf *out)
+void fixture_rebuild(const char *archive, size_t len, const struct change *changes, size_t n,
+                     struct buf *out)
 {
     static const char end[USTAR_END];
     AUTO_ARCHIVE_INDEX struct archive_index *x = index_of(archive, len);
@@ -310,7 +326,7 @@ void fixture_rebuild(const char *archive, size_t len, const struct change *chang
 char *fixture_sign(const struct fixture *f, const char *archive, size_t len, size_t *out_len)
 {
     AUTO_ARCHIVE_INDEX struct archive_index *x = index_of(archive, len);
-    AUTO_MANIFEST struct manifest m = { .document = NULL };
+    AUTO_MANIFEST struct manifest m = {.document = NULL};
     AUTO_FREE char *text = NULL;
     struct digest d = digest_of(archive, len);
     struct err e = ERR_INIT;
@@ -330,13 +346,14 @@ char *fixture_sign(const struct fixture *f, const char *archive, size_t len, siz
     return envelope;
 }
 
-const char *fixture_judge(const struct fixture *f, const char *archive, size_t len, const char *envelope,
-                          size_t envelope_len, const struct verify_input *more, char *detail)
+const char *fixture_judge(const struct fixture *f, const char *archive, size_t len,
+                          const char *envelope, size_t envelope_len,
+                          const struct verify_input *more, char *detail)
 {
     AUTO_EVIDENCE struct evidence *ev = NULL;
-    AUTO_VERIFY_REPORT struct verify_report report = { .document = NULL };
+    AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
     AUTO_FD int fd = memfd_create("archive", MFD_CLOEXEC);
-    struct verify_input in = { .keyring = f->ring };
+    struct verify_input in = {.keyring = f->ring};
     const char *verdict;
 
     assert_true(fd >= 0);
@@ -351,8 +368,8 @@ const char *fixture_judge(const struct fixture *f, const char *archive, size_t l
     assert_string_equal(verdict, ev ? "VALID" : "INVALID");
     assert_true((ev == NULL) == (report.code != NULL));
     if (detail && report.code) {
-        const cJSON *stage = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(report.document, "stages"),
-                                                (int) report.failed_stage);
+        const cJSON *stage = cJSON_GetArrayItem(
+            cJSON_GetObjectItemCaseSensitive(report.document, "stages"), (int) report.failed_stage);
         const char *text = cJSON_GetObjectItemCaseSensitive(stage, "detail")->valuestring;
 
         memcpy(detail, text, strlen(text) + 1);
@@ -360,7 +377,8 @@ const char *fixture_judge(const struct fixture *f, const char *archive, size_t l
     return report.code ? report.code : "VALID";
 }
 
-const char *fixture_judge_signed(const struct fixture *f, const char *archive, size_t len, char *detail)
+const char *fixture_judge_signed(const struct fixture *f, const char *archive, size_t len,
+                                 char *detail)
 {
     AUTO_FREE char *envelope = NULL;
     size_t n = 0;

@@ -1,4 +1,5 @@
-/* fixture: a valid run directory, its key, sealed archives of it, and forged ones for the tests of evidence. */
+/* fixture: a valid run directory, its key, sealed archives of it, and forged ones for the tests of
+ * evidence. */
 #pragma once
 
 #include "tests/lib/support.h"
@@ -17,9 +18,9 @@
 #define FIXTURE_COMMIT "0123456789abcdef0123456789abcdef01234567"
 
 struct fixture {
-    char *dir;  /* temporary root */
-    char *run;  /* run directory below it, with a valid manifest */
-    char *tar;  /* where fixture_seal writes */
+    char *dir; /* temporary root */
+    char *run; /* run directory below it, with a valid manifest */
+    char *tar; /* where fixture_seal writes */
     int run_fd;
     struct private_key *key;
     struct keyring *ring; /* holds the key's public half */
@@ -43,23 +44,28 @@ void fixture_seal(const struct fixture *f);
 char *fixture_archive(const struct fixture *f, size_t *out_len);
 char *fixture_envelope(const struct fixture *f, size_t *out_len);
 
-/* Another archive made of a canonical one: each change names a member; bytes NULL removes it, a new name adds it. */
+/* Another archive made of a canonical one: each change names a member; bytes NULL removes it, a new
+ * name adds it. */
 struct change {
     const char *name;
     const char *bytes;
     size_t len;
 };
-void fixture_rebuild(const char *archive, size_t len, const struct change *changes, size_t n, struct buf *out);
+void fixture_rebuild(const char *archive, size_t len, const struct change *changes, size_t n,
+                     struct buf *out);
 
-/* Signs a statement about these archive bytes with f->key, saying what the archive's manifest says when it can be parsed,
- * what f's manifest says otherwise. Caller frees. */
+/* Signs a statement about these archive bytes with f->key, saying what the archive's manifest says
+ * when it can be parsed, what f's manifest says otherwise. Caller frees. */
 char *fixture_sign(const struct fixture *f, const char *archive, size_t len, size_t *out_len);
 
-/* Judges bytes. "VALID", or the code; detail (may be NULL, size ERR_TEXT_MAX) gets the failing stage's text. */
-const char *fixture_judge(const struct fixture *f, const char *archive, size_t len, const char *envelope,
-                          size_t envelope_len, const struct verify_input *more, char *detail);
+/* Judges bytes. "VALID", or the code; detail (may be NULL, size ERR_TEXT_MAX) gets the failing
+ * stage's text. */
+const char *fixture_judge(const struct fixture *f, const char *archive, size_t len,
+                          const char *envelope, size_t envelope_len,
+                          const struct verify_input *more, char *detail);
 /* fixture_sign, then fixture_judge. */
-const char *fixture_judge_signed(const struct fixture *f, const char *archive, size_t len, char *detail);
+const char *fixture_judge_signed(const struct fixture *f, const char *archive, size_t len,
+                                 char *detail);
 
 void fixture_die(const struct err *e);
 #define MUST(call)                                                                                 \

@@ -1,4 +1,5 @@
-/* make_run DIR: leaves DIR/run, a small run directory with a valid manifest, for tests in other languages. */
+/* make_run DIR: leaves DIR/run, a small run directory with a valid manifest, for tests in other
+ * languages. */
 #include "tests/evidence/fixture.h"
 
 #include <stdio.h>
@@ -7,8 +8,8 @@
 int main(int argc, char **argv)
 {
     struct fixture f;
-    struct test_run r = { 0 };
-    const char *copy[] = { "cp", "-r", NULL, NULL, NULL };
+    struct test_run r = {0};
+    const char *copy[] = {"cp", "-r", NULL, NULL, NULL};
     int code;
 
     if (argc != 2) {

@@ -1,4 +1,5 @@
-/* The archive format: what our writer makes, what GNU tar makes of it, and every attack on the reader. */
+/* The archive format: what our writer makes, what GNU tar makes of it, and every attack on the
+ * reader. */
 #include "tests/evidence/fixture.h"
 
 #include <stdio.h>
@@ -55,12 +56,13 @@ static void same_files_give_same_bytes(void **state)
 
 static void gnu_tar_makes_the_same_bytes(void **state)
 {
-    const char *const argv[] = { "sh", "-c",
-                                 "{ echo manifest.json; find . -type f ! -name manifest.json | cut -c3- | LC_ALL=C sort; } |"
-                                 " tar --format=ustar --numeric-owner --owner=0 --group=0 --mtime=@0 --mode=0644 -b1"
-                                 " --no-recursion -T- -cf -",
-                                 NULL };
-    struct test_run r = { 0 };
+    const char *const argv[] = {
+        "sh", "-c",
+        "{ echo manifest.json; find . -type f ! -name manifest.json | cut -c3- | LC_ALL=C sort; } |"
+        " tar --format=ustar --numeric-owner --owner=0 --group=0 --mtime=@0 --mode=0644 -b1"
+        " --no-recursion -T- -cf -",
+        NULL};
+    struct test_run r = {0};
 
     (void) state;
     test_run(argv, NULL, fx.run, NULL, &r);
@@ -72,8 +74,9 @@ static void gnu_tar_makes_the_same_bytes(void **state)
 
 static void gnu_tar_reads_it(void **state)
 {
-    const char *const argv[] = { "sh", "-c", "mkdir out && tar -xf evidence.tar -C out && diff -r out run", NULL };
-    struct test_run r = { 0 };
+    const char *const argv[] = {
+        "sh", "-c", "mkdir out && tar -xf evidence.tar -C out && diff -r out run", NULL};
+    struct test_run r = {0};
 
     (void) state;
     test_run(argv, NULL, fx.dir, NULL, &r);
@@ -83,7 +86,7 @@ static void gnu_tar_reads_it(void **state)
 
 static void stream_gives_the_same_index_for_every_chunking(void **state)
 {
-    static const size_t steps[] = { 1, 7, 511, 512, 513, 65536, 1000000 };
+    static const size_t steps[] = {1, 7, 511, 512, 513, 65536, 1000000};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
@@ -137,9 +140,10 @@ static void fix_checksum(char *h)
     h[155] = ' ';
 }
 
-static void refused_member(const char *label, const char *header, const char *data, size_t len, const char *expect)
+static void refused_member(const char *label, const char *header, const char *data, size_t len,
+                           const char *expect)
 {
-    AUTO_BUF struct buf tar = { .data = NULL };
+    AUTO_BUF struct buf tar = {.data = NULL};
     char detail[ERR_TEXT_MAX] = "";
     const char *code;
 
@@ -152,8 +156,25 @@ static void refused_member(const char *label, const char *header, const char *da
 static void names_outside_the_grammar_are_refused(void **state)
 {
     static const char *const names[] = {
-        "../evil", "/tmp/evil", "./a.json", "b//c", "b/./c", "b/../c", "a\\b",   "C:x",  " a",    "a b",
-        "-a",      ".a",        "b/.c",     "b/",   "a\tb",  "caf\xc3\xa9", "a\xff", "a\nb", "a/b/c/d/e/f/g/h/i",
+        "../evil",
+        "/tmp/evil",
+        "./a.json",
+        "b//c",
+        "b/./c",
+        "b/../c",
+        "a\\b",
+        "C:x",
+        " a",
+        "a b",
+        "-a",
+        ".a",
+        "b/.c",
+        "b/",
+        "a\tb",
+        "caf\xc3\xa9",
+        "a\xff",
+        "a\nb",
+        "a/b/c/d/e/f/g/h/i",
     };
 
     (void) state;
@@ -171,10 +192,12 @@ static void every_kind_but_regular_files_is_refused(void **state)
         char type;
         const char *expect;
     } rows[] = {
-        { '1', "hard link" }, { '2', "symbolic link" }, { '3', "character device" }, { '4', "block device" },
-        { '5', "directory" }, { '6', "fifo" },          { '7', "contiguous" },       { 'x', "extension" },
-        { 'g', "extension" }, { 'L', "extension" },     { 'K', "extension" },        { 'S', "extension" },
-        { 'A', "extension" }, { '\0', "old format" },   { 'D', "extension" },        { 'V', "extension" },
+        {'1', "hard link"},    {'2', "symbolic link"}, {'3', "character device"},
+        {'4', "block device"}, {'5', "directory"},     {'6', "fifo"},
+        {'7', "contiguous"},   {'x', "extension"},     {'g', "extension"},
+        {'L', "extension"},    {'K', "extension"},     {'S', "extension"},
+        {'A', "extension"},    {'\0', "old format"},   {'D', "extension"},
+        {'V', "extension"},
     };
 
     (void) state;
@@ -201,26 +224,26 @@ struct tweak {
 static void every_header_field_must_be_canonical(void **state)
 {
     static const struct tweak rows[] = {
-        { "setuid", 100, "0006755", 7, "mode" },
-        { "mode without zero", 100, "644 \0\0\0", 7, "mode" },
-        { "uid", 108, "0001750", 7, "uid" },
-        { "gid", 116, "0001750", 7, "gid" },
-        { "size with spaces", 124, "         3 ", 11, "size field" },
-        { "size, base 256", 124, "\x80\0\0\0\0\0\0\0\0\0\0\3", 12, "size field" },
-        { "size, no NUL", 135, " ", 1, "size field" },
-        { "size beyond the limit", 124, "77777777777", 11, "limit" },
-        { "mtime", 136, "14000000000", 11, "mtime" },
-        { "link name", 157, "x", 1, "link name" },
-        { "GNU magic", 257, "ustar  \0", 8, "magic" },
-        { "version 01", 263, "01", 2, "magic" },
-        { "old magic", 257, "\0\0\0\0\0\0\0\0", 8, "magic" },
-        { "owner", 265, "root", 4, "owner" },
-        { "group", 297, "root", 4, "group" },
-        { "device", 329, "0000001", 7, "device major" },
-        { "device minor", 337, "0000001", 7, "device minor" },
-        { "prefix", 345, "etc", 3, "prefix" },
-        { "bytes after the header", 500, "x", 1, "padding" },
-        { "NUL inside the name", 5, "b", 1, "name is not canonical" },
+        {"setuid", 100, "0006755", 7, "mode"},
+        {"mode without zero", 100, "644 \0\0\0", 7, "mode"},
+        {"uid", 108, "0001750", 7, "uid"},
+        {"gid", 116, "0001750", 7, "gid"},
+        {"size with spaces", 124, "         3 ", 11, "size field"},
+        {"size, base 256", 124, "\x80\0\0\0\0\0\0\0\0\0\0\3", 12, "size field"},
+        {"size, no NUL", 135, " ", 1, "size field"},
+        {"size beyond the limit", 124, "77777777777", 11, "limit"},
+        {"mtime", 136, "14000000000", 11, "mtime"},
+        {"link name", 157, "x", 1, "link name"},
+        {"GNU magic", 257, "ustar  \0", 8, "magic"},
+        {"version 01", 263, "01", 2, "magic"},
+        {"old magic", 257, "\0\0\0\0\0\0\0\0", 8, "magic"},
+        {"owner", 265, "root", 4, "owner"},
+        {"group", 297, "root", 4, "group"},
+        {"device", 329, "0000001", 7, "device major"},
+        {"device minor", 337, "0000001", 7, "device minor"},
+        {"prefix", 345, "etc", 3, "prefix"},
+        {"bytes after the header", 500, "x", 1, "padding"},
+        {"NUL inside the name", 5, "b", 1, "name is not canonical"},
     };
 
     (void) state;
@@ -236,7 +259,7 @@ static void every_header_field_must_be_canonical(void **state)
 
 static void a_wrong_checksum_is_refused(void **state)
 {
-    static const char *const sums[] = { "000000", " 11677", "11677 " };
+    static const char *const sums[] = {"000000", " 11677", "11677 "};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(sums); i++) {
@@ -250,7 +273,8 @@ static void a_wrong_checksum_is_refused(void **state)
 
 static void a_sparse_file_of_2_to_the_63_is_refused(void **state)
 {
-    static const char pax[] = "22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n37 GNU.sparse.realsize=9223372036854775807\n";
+    static const char pax[] = "22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n37 "
+                              "GNU.sparse.realsize=9223372036854775807\n";
     char h[USTAR_BLOCK];
 
     (void) state;
@@ -266,13 +290,13 @@ static void names_that_collide_are_refused(void **state)
         const char *name;
         const char *expect;
     } rows[] = {
-        { "build.log", "byte order" },         /* twice */
-        { "Build.log", "differ only in case" },
-        { "build.log/x", "also the directory" },
-        { "BUILD.LOG/x", "also the directory" },
-        { "samples", "also the directory" },
-        { "manifest.json", "twice" },
-        { "Manifest.json", "differ only in case" },
+        {"build.log", "byte order"}, /* twice */
+        {"Build.log", "differ only in case"},
+        {"build.log/x", "also the directory"},
+        {"BUILD.LOG/x", "also the directory"},
+        {"samples", "also the directory"},
+        {"manifest.json", "twice"},
+        {"Manifest.json", "differ only in case"},
     };
 
     (void) state;
@@ -305,7 +329,7 @@ static void archives_cut_off_anywhere_are_refused(void **state)
 
 static void bytes_after_the_end_are_refused(void **state)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     static const char zeros[USTAR_BLOCK * 18];
 
     (void) state;
@@ -341,7 +365,7 @@ static void members_out_of_order_are_refused(void **state)
 {
     static const char end[USTAR_END];
     AUTO_ARCHIVE_INDEX struct archive_index *x = index_in_steps(good, good_len, 4096);
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     size_t first = (size_t) x->members[1].offset - USTAR_BLOCK;
     size_t second = (size_t) x->members[2].offset - USTAR_BLOCK;
     size_t third = (size_t) x->members[3].offset - USTAR_BLOCK;
@@ -362,7 +386,7 @@ static void members_out_of_order_are_refused(void **state)
 
 static void ten_thousand_members_are_refused_early(void **state)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     AUTO_ARCHIVE_INDEX struct archive_index *x = NULL;
     static const char end[USTAR_END];
 
@@ -397,8 +421,8 @@ static void other_formats_are_refused(void **state)
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        const char *const argv[] = { "sh", "-c", commands[i], NULL };
-        struct test_run r = { 0 };
+        const char *const argv[] = {"sh", "-c", commands[i], NULL};
+        struct test_run r = {0};
 
         test_run(argv, NULL, fx.dir, NULL, &r);
         assert_int_equal(r.code, 0);

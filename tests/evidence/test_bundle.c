@@ -1,4 +1,5 @@
-/* The downloadable bundle: the same bytes however it is read, and its own instructions work without us. */
+/* The downloadable bundle: the same bytes however it is read, and its own instructions work without
+ * us. */
 #include "tests/evidence/fixture.h"
 
 #include <fcntl.h>
@@ -32,18 +33,20 @@ static char *verdict_envelope(const char *verdict, size_t *out_len)
     env = fixture_envelope(&fx, &len);
     env_digest = digest_of(env, len);
     MUST(json_parse("[{\"code\":\"NC-MODE\"}]", 20, NULL, &reasons, E));
-    MUST(attest_verdict(&(struct attest_verdict_input) { .verdict = verdict,
-                                                         .archive_digest = &d,
-                                                         .commit = FIXTURE_COMMIT,
-                                                         .verifier_id = "https://perf.example/verifier/v1",
-                                                         .verifier_version = "0.1.0",
-                                                         .resource_uri = "https://perf.example/demo/kvcache/" FIXTURE_RUN,
-                                                         .policy_uri = "https://perf.example/policies/kvcache-50k",
-                                                         .envelope_uri = "https://perf.example/x/attestation",
-                                                         .envelope_digest = &env_digest,
-                                                         .reasons = strcmp(verdict, "OK") == 0 ? NULL : reasons,
-                                                         .verified_at_us = 1795964400000000 },
-                        server, &out, out_len, E));
+    MUST(attest_verdict(
+        &(struct attest_verdict_input){.verdict = verdict,
+                                       .archive_digest = &d,
+                                       .commit = FIXTURE_COMMIT,
+                                       .verifier_id = "https://perf.example/verifier/v1",
+                                       .verifier_version = "0.1.0",
+                                       .resource_uri =
+                                           "https://perf.example/demo/kvcache/" FIXTURE_RUN,
+                                       .policy_uri = "https://perf.example/policies/kvcache-50k",
+                                       .envelope_uri = "https://perf.example/x/attestation",
+                                       .envelope_digest = &env_digest,
+                                       .reasons = strcmp(verdict, "OK") == 0 ? NULL : reasons,
+                                       .verified_at_us = 1795964400000000},
+        server, &out, out_len, E));
     return out;
 }
 
@@ -70,17 +73,17 @@ static int set_up(void **state)
     sig = test_read_path(sig_path, &sig_len);
     verdict = verdict_envelope("OK", &verdict_len);
     d = digest_of(tar, tar_len);
-    MUST(bundle_new(&(struct bundle_input) { .run = FIXTURE_RUN,
-                                             .archive_digest = &d,
-                                             .archive_size = tar_len,
-                                             .envelope = env,
-                                             .envelope_len = env_len,
-                                             .archive_sig = (const uint8_t *) sig,
-                                             .archive_sig_len = sig_len,
-                                             .verdict_envelope = verdict,
-                                             .verdict_envelope_len = verdict_len,
-                                             .runner_key = private_key_public(fx.key),
-                                             .server_key = private_key_public(server) },
+    MUST(bundle_new(&(struct bundle_input){.run = FIXTURE_RUN,
+                                           .archive_digest = &d,
+                                           .archive_size = tar_len,
+                                           .envelope = env,
+                                           .envelope_len = env_len,
+                                           .archive_sig = (const uint8_t *) sig,
+                                           .archive_sig_len = sig_len,
+                                           .verdict_envelope = verdict,
+                                           .verdict_envelope_len = verdict_len,
+                                           .runner_key = private_key_public(fx.key),
+                                           .server_key = private_key_public(server)},
                     &bundle, E));
     return 0;
 }
@@ -151,14 +154,16 @@ static void a_shortened_archive_is_an_error_not_a_short_download(void **state)
     size_t n = 0;
 
     (void) state;
-    assert_int_equal(bundle_read(bundle, empty, bundle_part_get(bundle, 0).len, piece, sizeof piece, &n, &e), -1);
+    assert_int_equal(
+        bundle_read(bundle, empty, bundle_part_get(bundle, 0).len, piece, sizeof piece, &n, &e),
+        -1);
     assert_int_equal(e.kind, ERR_TRUST);
 }
 
 static void shell(const char *dir, const char *command)
 {
-    const char *const argv[] = { "bash", "-ec", command, NULL };
-    struct test_run r = { 0 };
+    const char *const argv[] = {"bash", "-ec", command, NULL};
+    struct test_run r = {0};
 
     test_run(argv, NULL, dir, NULL, &r);
     if (r.code != 0)
@@ -173,21 +178,29 @@ static void its_own_instructions_work(void **state)
     (void) state;
     test_write(fx.dir, "bundle.tar", whole, (size_t) bundle_size(bundle));
     shell(fx.dir, "tar -xf bundle.tar && cmp evidence.tar " FIXTURE_RUN "/evidence.tar");
-    /* Every indented command of VERIFY.md, but Sigstore's and jq's clients, which may not be here. */
-    shell(fx.dir, "cd " FIXTURE_RUN " && grep '^    ' VERIFY.md | grep -v '^    *#' | grep -v 'cosign\\|--insecure\\|jq' > do.sh &&"
+    /* Every indented command of VERIFY.md, but Sigstore's and jq's clients, which may not be here.
+     */
+    shell(fx.dir, "cd " FIXTURE_RUN " && grep '^    ' VERIFY.md | grep -v '^    *#' | grep -v "
+                                    "'cosign\\|--insecure\\|jq' > do.sh &&"
                   " test $(wc -l < do.sh) -ge 8 && bash -e do.sh");
     /* What it says must be is so. */
-    shell(fx.dir, "cd " FIXTURE_RUN " && grep -q \"must be: $(sha256sum evidence.tar | cut -c1-64)\" VERIFY.md &&"
-                  " grep -q \"here: $(openssl pkey -pubin -in keys/runner.pem -outform DER | sha256sum | cut -c1-64)\" VERIFY.md &&"
-                  " grep -q \"here: $(openssl pkey -pubin -in keys/server.pem -outform DER | sha256sum | cut -c1-64)\" VERIFY.md");
+    shell(fx.dir, "cd " FIXTURE_RUN
+                  " && grep -q \"must be: $(sha256sum evidence.tar | cut -c1-64)\" VERIFY.md &&"
+                  " grep -q \"here: $(openssl pkey -pubin -in keys/runner.pem -outform DER | "
+                  "sha256sum | cut -c1-64)\" VERIFY.md &&"
+                  " grep -q \"here: $(openssl pkey -pubin -in keys/server.pem -outform DER | "
+                  "sha256sum | cut -c1-64)\" VERIFY.md");
     /* And they fail when a byte is another. */
-    shell(fx.dir, "cd " FIXTURE_RUN " && printf x | dd of=evidence.tar bs=1 seek=600 conv=notrunc status=none &&"
-                  " ! openssl dgst -sha256 -verify keys/runner.pem -signature evidence.tar.sig evidence.tar");
+    shell(
+        fx.dir,
+        "cd " FIXTURE_RUN
+        " && printf x | dd of=evidence.tar bs=1 seek=600 conv=notrunc status=none &&"
+        " ! openssl dgst -sha256 -verify keys/runner.pem -signature evidence.tar.sig evidence.tar");
 }
 
 static void check_verdict(const char *verdict, const char *result, const char *levels)
 {
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
     AUTO_FREE char *env = NULL;
     AUTO_FREE char *again = NULL;
     size_t len = 0;
@@ -204,13 +217,16 @@ static void check_verdict(const char *verdict, const char *result, const char *l
 
 static void only_ok_is_passed(void **state)
 {
-    static const char *const others[] = { "REGRESSION", "NON_COMPARABLE", "FAIL", "INVALID", "ERROR", "PENDING", "", "ok" };
+    static const char *const others[] = {"REGRESSION", "NON_COMPARABLE", "FAIL", "INVALID",
+                                         "ERROR",      "PENDING",        "",     "ok"};
 
     (void) state;
     check_verdict("OK", "\"verificationResult\":\"PASSED\"",
-                  "\"verifiedLevels\":[\"CLEANRUN_PROVENANCE_VERIFIED\",\"CLEANRUN_COMPARABLE\",\"CLEANRUN_NO_REGRESSION\"]");
+                  "\"verifiedLevels\":[\"CLEANRUN_PROVENANCE_VERIFIED\",\"CLEANRUN_COMPARABLE\","
+                  "\"CLEANRUN_NO_REGRESSION\"]");
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        check_verdict(others[i], "\"verificationResult\":\"FAILED\"", "\"verifiedLevels\":[\"FAILED\"]");
+        check_verdict(others[i], "\"verificationResult\":\"FAILED\"",
+                      "\"verifiedLevels\":[\"FAILED\"]");
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* cleanrun seal, verify, key gen, key show: exit codes, what stands on standard output, what is left on disk. */
+/* cleanrun seal, verify, key gen, key show: exit codes, what stands on standard output, what is
+ * left on disk. */
 #include "tests/evidence/fixture.h"
 
 #include <stdio.h>
@@ -28,10 +29,13 @@ static void result_fini(struct result *r)
 
 static struct result run(const struct command *cmd, const char *const *words)
 {
-    struct result r = { 0 };
+    struct result r = {0};
     size_t out_len = 0;
     size_t err_len = 0;
-    struct cli c = { .out = open_memstream(&r.out, &out_len), .err = open_memstream(&r.err, &err_len), .command = cmd->name, .directory = "." };
+    struct cli c = {.out = open_memstream(&r.out, &out_len),
+                    .err = open_memstream(&r.err, &err_len),
+                    .command = cmd->name,
+                    .directory = "."};
     static struct cli_args args;
     struct err e = ERR_INIT;
     char *argv[24];
@@ -53,7 +57,7 @@ static struct result run(const struct command *cmd, const char *const *words)
     return r;
 }
 
-#define RUN(cmd, ...) run(&(cmd), (const char *const[]) { __VA_ARGS__, NULL })
+#define RUN(cmd, ...) run(&(cmd), (const char *const[]){__VA_ARGS__, NULL})
 
 static int set_up(void **state)
 {
@@ -79,7 +83,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void expect(const char *label, const struct result *r, int code, const char *out, const char *err)
+static void expect(const char *label, const struct result *r, int code, const char *out,
+                   const char *err)
 {
     if (r->code != code || !strstr(r->out, out) || !strstr(r->err, err))
         fail_msg("%s: exit %d (expected %d)\n%s%s", label, r->code, code, r->out, r->err);
@@ -141,7 +146,8 @@ static void seal_exits_by_cause(void **state)
 
 static void verify_shows_every_stage(void **state)
 {
-    static const char *const stages[] = { "digest", "signature", "archive", "manifest", "members", "json", "source" };
+    static const char *const stages[] = {"digest",  "signature", "archive", "manifest",
+                                         "members", "json",      "source"};
     AUTO_RESULT struct result r = RUN(command_verify, fx.tar, "--key", pub_path);
 
     (void) state;
@@ -170,15 +176,18 @@ static void verify_without_proof_is_invalid(void **state)
         expect("no key", &r, EXIT_INVALID, "INVALID (IN-KEY)", "give --key");
     }
     {
-        AUTO_RESULT struct result r = RUN(command_verify, fx.tar, "--key", pub_path, "--attestation", none);
+        AUTO_RESULT struct result r =
+            RUN(command_verify, fx.tar, "--key", pub_path, "--attestation", none);
         expect("no attestation", &r, EXIT_INVALID, "INVALID (IN-SIGNATURE)", "none.json");
     }
     {
-        AUTO_RESULT struct result r = RUN(command_verify, fx.tar, "--key", pub_path, "--attestation", big);
+        AUTO_RESULT struct result r =
+            RUN(command_verify, fx.tar, "--key", pub_path, "--attestation", big);
         expect("huge attestation", &r, EXIT_INVALID, "INVALID (IN-SIGNATURE)", "big.json");
     }
     {
-        AUTO_RESULT struct result r = RUN(command_verify, fx.tar, "--key", pub_path, "--attestation", pub_path);
+        AUTO_RESULT struct result r =
+            RUN(command_verify, fx.tar, "--key", pub_path, "--attestation", pub_path);
         expect("no envelope", &r, EXIT_INVALID, "INVALID (IN-SIGNATURE)", "");
     }
     {
@@ -237,22 +246,24 @@ static void requirements_are_not_integrity(void **state)
         const char *words;
         int code;
     } rows[] = {
-        { "clean", EXIT_OK },
-        { "pass", EXIT_OK },
-        { "clean,pass,mode=clean,commit=" FIXTURE_COMMIT, EXIT_OK },
-        { "mode=cpu", EXIT_FAIL },
-        { "pass,commit=1123456789abcdef0123456789abcdef01234567", EXIT_FAIL },
-        { "commit=0123", EXIT_USAGE },
-        { "mode=fast", EXIT_USAGE },
-        { "green", EXIT_USAGE },
-        { "", EXIT_USAGE },
-        { "clean,", EXIT_USAGE },
+        {"clean", EXIT_OK},
+        {"pass", EXIT_OK},
+        {"clean,pass,mode=clean,commit=" FIXTURE_COMMIT, EXIT_OK},
+        {"mode=cpu", EXIT_FAIL},
+        {"pass,commit=1123456789abcdef0123456789abcdef01234567", EXIT_FAIL},
+        {"commit=0123", EXIT_USAGE},
+        {"mode=fast", EXIT_USAGE},
+        {"green", EXIT_USAGE},
+        {"", EXIT_USAGE},
+        {"clean,", EXIT_USAGE},
     };
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        AUTO_RESULT struct result r = RUN(command_verify, fx.tar, "--key", pub_path, "--require", rows[i].words);
-        AUTO_RESULT struct result broken = RUN(command_verify, pub_path, "--key", pub_path, "--require", rows[i].words);
+        AUTO_RESULT struct result r =
+            RUN(command_verify, fx.tar, "--key", pub_path, "--require", rows[i].words);
+        AUTO_RESULT struct result broken =
+            RUN(command_verify, pub_path, "--key", pub_path, "--require", rows[i].words);
 
         if (r.code != rows[i].code)
             fail_msg("%s: %d (expected %d)", rows[i].words, r.code, rows[i].code);
@@ -300,7 +311,8 @@ static void several_keys_may_be_trusted(void **state)
         expect("another key", &r, EXIT_INVALID, "INVALID (IN-KEY)", "");
     }
     {
-        AUTO_RESULT struct result r = RUN(command_verify, fx.tar, "--key", path, "--key", pub_path, "--key", pub_path);
+        AUTO_RESULT struct result r =
+            RUN(command_verify, fx.tar, "--key", path, "--key", pub_path, "--key", pub_path);
         expect("both", &r, EXIT_OK, "VALID", "");
     }
 }

@@ -1,4 +1,5 @@
-/* Published and own DSSE vectors byte for byte, and everything an envelope must not get away with. */
+/* Published and own DSSE vectors byte for byte, and everything an envelope must not get away with.
+ */
 #include "tests/lib/support.h"
 
 #include <stdio.h>
@@ -32,7 +33,7 @@ static void die(const struct err *e)
 
 static void trust(const struct private_key *k)
 {
-    const struct keyring_entry anyone = { .name = NULL };
+    const struct keyring_entry anyone = {.name = NULL};
     AUTO_FREE char *pem = NULL;
     struct public_key *public = NULL;
 
@@ -94,7 +95,7 @@ static void the_key_has_the_published_fingerprint(void **state)
 
 static void vector_a_is_reproduced(void **state)
 {
-    AUTO_BUF struct buf pae = { .data = NULL };
+    AUTO_BUF struct buf pae = {.data = NULL};
     char hex[DIGEST_HEX_SIZE];
     struct digest d;
 
@@ -106,7 +107,8 @@ static void vector_a_is_reproduced(void **state)
     digest_hex(&d, hex);
     assert_string_equal(hex, "217751fac2c4f14edb2c9297fbc34abcb016ba88e74757e875ec4ac16fb6b6a1");
     sign_pae("http://example.com/HelloWorld", "hello world",
-             "MEQCIANyarEBrVbCdjtsaqyOSHJ14qeRk6CdxfhZ2fjvPEo7AiBR6rDAajabZKciJTfUiHqJPcIAriEGAHTVeCUjW2JIZA==");
+             "MEQCIANyarEBrVbCdjtsaqyOSHJ14qeRk6CdxfhZ2fjvPEo7AiBR6rDAajabZKciJTfUiHqJPcIAriEGAHTVe"
+             "CUjW2JIZA==");
 }
 
 static void vector_b_is_reproduced(void **state)
@@ -120,17 +122,20 @@ static void vector_b_is_reproduced(void **state)
     (void) state;
     MUST(private_key_sign(key, &d, sig, &len, E));
     expect_base64(sig, len,
-                  "MEUCIDjnQy+/9bSboA0O4erCFdR5ik2xcKhzQ9nzh+LWphUDAiEA9ST4oWHsk5EP/d6mXhPsx/kW3hZ671drs1UDqsSw77Q=");
-    MUST(dsse_pae_digest("application/vnd.in-toto+json", VECTOR_B_STATEMENT, strlen(VECTOR_B_STATEMENT), &d, E));
+                  "MEUCIDjnQy+/9bSboA0O4erCFdR5ik2xcKhzQ9nzh+LWphUDAiEA9ST4oWHsk5EP/d6mXhPsx/"
+                  "kW3hZ671drs1UDqsSw77Q=");
+    MUST(dsse_pae_digest("application/vnd.in-toto+json", VECTOR_B_STATEMENT,
+                         strlen(VECTOR_B_STATEMENT), &d, E));
     digest_hex(&d, hex);
     assert_string_equal(hex, "38b7d805a49bd847219dfd6a70e18c676a5b123bc9488990fd1a8d681251fd0f");
     sign_pae("application/vnd.in-toto+json", VECTOR_B_STATEMENT,
-             "MEUCIH3T1JVm/88G/9srNMCvu+9YgzQetTZiyYHWKKOHyPJXAiEA8Zzwjot5Hb3eUZgjhnPu7PeeGaCHGaHflub/sm7PCIs=");
+             "MEUCIH3T1JVm/88G/"
+             "9srNMCvu+9YgzQetTZiyYHWKKOHyPJXAiEA8Zzwjot5Hb3eUZgjhnPu7PeeGaCHGaHflub/sm7PCIs=");
 }
 
 static void an_empty_payload_has_a_pae(void **state)
 {
-    AUTO_BUF struct buf pae = { .data = NULL };
+    AUTO_BUF struct buf pae = {.data = NULL};
 
     (void) state;
     buf_init(&pae, 1000);
@@ -140,13 +145,14 @@ static void an_empty_payload_has_a_pae(void **state)
 
 static void written_envelopes_read_back(void **state)
 {
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
     AUTO_FREE char *text = NULL;
     struct dsse_check check;
     size_t len = 0;
 
     (void) state;
-    MUST(dsse_sign("application/vnd.in-toto+json", VECTOR_B_STATEMENT, strlen(VECTOR_B_STATEMENT), key, &text, &len, E));
+    MUST(dsse_sign("application/vnd.in-toto+json", VECTOR_B_STATEMENT, strlen(VECTOR_B_STATEMENT),
+                   key, &text, &len, E));
     MUST(dsse_parse(text, len, &d, E));
     assert_string_equal(d.payload_type, "application/vnd.in-toto+json");
     assert_int_equal(d.payload_len, strlen(VECTOR_B_STATEMENT));
@@ -189,7 +195,7 @@ static char *signature_of(const struct private_key *k, const char *type, const c
 
 static size_t keys_of(const char *envelope)
 {
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
     struct dsse_check check;
 
     MUST(dsse_parse(envelope, strlen(envelope), &d, E));
@@ -199,7 +205,7 @@ static size_t keys_of(const char *envelope)
 
 static void refused(const char *envelope, const char *expect)
 {
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
     struct err e = ERR_INIT;
 
     assert_int_equal(dsse_parse(envelope, strlen(envelope), &d, &e), -1);
@@ -210,7 +216,7 @@ static void refused(const char *envelope, const char *expect)
 static char *format(const char *f, ...) __attribute__((format(printf, 1, 2)));
 static char *format(const char *f, ...)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     size_t len = 0;
     va_list ap;
 
@@ -225,19 +231,21 @@ static char *format(const char *f, ...)
 static void the_hint_is_only_a_hint(void **state)
 {
     AUTO_FREE char *sig = signature_of(key, "t", "hello");
-    const char *const hints[] = { "", "unknown", VECTOR_KEYID, VECTOR_FINGERPRINT,
-                                  public_key_id(private_key_public(other)) };
+    const char *const hints[] = {"", "unknown", VECTOR_KEYID, VECTOR_FINGERPRINT,
+                                 public_key_id(private_key_public(other))};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(hints); i++) {
-        AUTO_FREE char *env = format(
-            "{\"payload\":\"aGVsbG8=\",\"payloadType\":\"t\",\"signatures\":[{\"keyid\":\"%s\",\"sig\":\"%s\"}]}", hints[i],
-            sig);
+        AUTO_FREE char *env = format("{\"payload\":\"aGVsbG8=\",\"payloadType\":\"t\","
+                                     "\"signatures\":[{\"keyid\":\"%s\",\"sig\":\"%s\"}]}",
+                                     hints[i], sig);
 
         assert_int_equal(keys_of(env), 1);
     }
     {
-        AUTO_FREE char *env = format("{\"payload\":\"aGVsbG8=\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"%s\"}]}", sig);
+        AUTO_FREE char *env = format(
+            "{\"payload\":\"aGVsbG8=\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"%s\"}]}",
+            sig);
 
         assert_int_equal(keys_of(env), 1);
     }
@@ -247,9 +255,10 @@ static void distinct_keys_are_counted_not_signatures(void **state)
 {
     AUTO_FREE char *one = signature_of(key, "t", "hello");
     AUTO_FREE char *two = signature_of(other, "t", "hello");
-    AUTO_FREE char *same = format("{\"payload\":\"aGVsbG8=\",\"payloadType\":\"t\",\"signatures\":"
-                                  "[{\"keyid\":\"a\",\"sig\":\"%s\"},{\"keyid\":\"b\",\"sig\":\"%s\"}]}",
-                                  one, one);
+    AUTO_FREE char *same =
+        format("{\"payload\":\"aGVsbG8=\",\"payloadType\":\"t\",\"signatures\":"
+               "[{\"keyid\":\"a\",\"sig\":\"%s\"},{\"keyid\":\"b\",\"sig\":\"%s\"}]}",
+               one, one);
     AUTO_FREE char *both = format("{\"payload\":\"aGVsbG8=\",\"payloadType\":\"t\",\"signatures\":"
                                   "[{\"sig\":\"%s\"},{\"sig\":\"%s\"}]}",
                                   one, two);
@@ -266,26 +275,25 @@ static void what_was_signed_is_what_counts(void **state)
     uint8_t raw[SIGNATURE_MAX];
     size_t raw_len = 0;
     AUTO_FREE char *bare_sig = NULL;
-    static const char f[] = "{\"payload\":\"%s\",\"payloadType\":\"%s\",\"signatures\":[{\"sig\":\"%s\"}]}";
+    static const char f[] =
+        "{\"payload\":\"%s\",\"payloadType\":\"%s\",\"signatures\":[{\"sig\":\"%s\"}]}";
     const struct {
         const char *payload;
         const char *type;
         const char *sig;
     } rows[] = {
-        { "aGVsbG4=", "t", sig },  /* another payload */
-        { "aGVsbG8=", "tt", sig }, /* another type */
-        { "aGVsbG8=", "", sig },
-        { "", "t", sig },
-        { "aGVsbG8=", "t", "" },
-        { "aGVsbG8=", "t", "AAAA" },
-        { "aGVsbG8=", "t", NULL }, /* signature of the bare payload */
+        {"aGVsbG4=", "t", sig},  /* another payload */
+        {"aGVsbG8=", "tt", sig}, /* another type */
+        {"aGVsbG8=", "", sig},     {"", "t", sig},          {"aGVsbG8=", "t", ""},
+        {"aGVsbG8=", "t", "AAAA"}, {"aGVsbG8=", "t", NULL}, /* signature of the bare payload */
     };
 
     (void) state;
     MUST(private_key_sign(key, &bare, raw, &raw_len, E));
     bare_sig = b64(raw, raw_len);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        AUTO_FREE char *env = format(f, rows[i].payload, rows[i].type, rows[i].sig ? rows[i].sig : bare_sig);
+        AUTO_FREE char *env =
+            format(f, rows[i].payload, rows[i].type, rows[i].sig ? rows[i].sig : bare_sig);
 
         assert_int_equal(keys_of(env), 0);
     }
@@ -302,16 +310,18 @@ static void both_alphabets_are_read(void **state)
     url_safe(sig);
     url_safe(body);
     assert_non_null(strpbrk(body, "-_"));
-    env = format("{\"payload\":\"%s\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"%s\"}]}", body, sig);
+    env = format("{\"payload\":\"%s\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"%s\"}]}",
+                 body, sig);
     assert_int_equal(keys_of(env), 1);
 }
 
 static void unknown_members_are_ignored(void **state)
 {
     AUTO_FREE char *sig = signature_of(key, "t", "hello");
-    AUTO_FREE char *env = format("{\"x\":[1,18446744073709551616],\"payload\":\"aGVsbG8=\",\"payloadType\":\"t\","
-                                 "\"signatures\":[{\"cert\":null,\"sig\":\"%s\"}]}",
-                                 sig);
+    AUTO_FREE char *env =
+        format("{\"x\":[1,18446744073709551616],\"payload\":\"aGVsbG8=\",\"payloadType\":\"t\","
+               "\"signatures\":[{\"cert\":null,\"sig\":\"%s\"}]}",
+               sig);
 
     (void) state;
     assert_int_equal(keys_of(env), 1);
@@ -326,23 +336,29 @@ static void malformed_envelopes_are_refused(void **state)
     refused("{\"payload\":\"\",\"payloadType\":\"t\"}", "signatures");
     refused("{\"payload\":\"\",\"payloadType\":\"t\",\"signatures\":[{}]}", "sig");
     refused("{\"payload\":\"\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":1}]}", "sig");
-    refused("{\"payload\":\"\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\",\"keyid\":1}]}", "keyid");
+    refused("{\"payload\":\"\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\",\"keyid\":1}]}",
+            "keyid");
     refused("{\"payload\":\"a\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]}", "base64");
-    refused("{\"payload\":\"aGVsbG8\\n=\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]}", "base64");
-    refused("{\"payload\":\"+_==\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]}", "base64");
-    refused("{\"payload\":\"aGVsbG9=\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]}", "base64");
-    refused("{\"payload\":\"\",\"payload\":\"\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]}", "duplicate");
+    refused("{\"payload\":\"aGVsbG8\\n=\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]}",
+            "base64");
+    refused("{\"payload\":\"+_==\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]}",
+            "base64");
+    refused("{\"payload\":\"aGVsbG9=\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]}",
+            "base64");
+    refused(
+        "{\"payload\":\"\",\"payload\":\"\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]}",
+        "duplicate");
     refused("{\"payload\":\"\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}]} x", "");
     refused("{\"payload\":\"\",\"payloadType\":\"t\\u0000\",\"signatures\":[{\"sig\":\"\"}]}", "");
 }
 
 static void too_many_signatures_are_refused(void **state)
 {
-    static const size_t counts[] = { 17, 5000 };
+    static const size_t counts[] = {17, 5000};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
-        AUTO_BUF struct buf b = { .data = NULL };
+        AUTO_BUF struct buf b = {.data = NULL};
 
         buf_init(&b, 1 << 20);
         buf_puts(&b, "{\"payload\":\"\",\"payloadType\":\"t\",\"signatures\":[{\"sig\":\"\"}");
@@ -355,16 +371,18 @@ static void too_many_signatures_are_refused(void **state)
 
 static void a_sigstore_bundle_repeats_the_hint(void **state)
 {
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
     AUTO_FREE char *text = NULL;
     AUTO_FREE char *bundle = NULL;
     size_t len = 0;
 
     (void) state;
-    MUST(dsse_sign("application/vnd.in-toto+json", VECTOR_B_STATEMENT, strlen(VECTOR_B_STATEMENT), key, &text, &len, E));
+    MUST(dsse_sign("application/vnd.in-toto+json", VECTOR_B_STATEMENT, strlen(VECTOR_B_STATEMENT),
+                   key, &text, &len, E));
     MUST(dsse_parse(text, len, &d, E));
     MUST(dsse_sigstore_bundle(&d, &bundle, &len, E));
-    assert_non_null(strstr(bundle, "\"mediaType\":\"application/vnd.dev.sigstore.bundle.v0.3+json\""));
+    assert_non_null(
+        strstr(bundle, "\"mediaType\":\"application/vnd.dev.sigstore.bundle.v0.3+json\""));
     assert_non_null(strstr(bundle, "\"publicKey\":{\"hint\":\"" VECTOR_KEYID "\"}"));
     assert_non_null(strstr(bundle, "\"keyid\":\"" VECTOR_KEYID "\""));
 }

@@ -42,31 +42,32 @@ static int parse_edited(const struct edit *edits, size_t n, struct manifest *out
 
 static void refused(const struct edit *edits, size_t n, const char *expect)
 {
-    struct manifest m = { .document = NULL };
+    struct manifest m = {.document = NULL};
     struct err e = ERR_INIT;
 
     if (parse_edited(edits, n, &m, &e) == 0)
-        fail_msg("accepted: %s = %s (expected: %s)", edits[0].pointer, edits[0].json ? edits[0].json : "(removed)",
-                 expect);
+        fail_msg("accepted: %s = %s (expected: %s)", edits[0].pointer,
+                 edits[0].json ? edits[0].json : "(removed)", expect);
     if (!strstr(e.text, expect))
-        fail_msg("%s = %s: expected '%s' in: %s", edits[0].pointer, edits[0].json ? edits[0].json : "(removed)", expect,
-                 e.text);
+        fail_msg("%s = %s: expected '%s' in: %s", edits[0].pointer,
+                 edits[0].json ? edits[0].json : "(removed)", expect, e.text);
     assert_null(m.document);
 }
 
 static void accepted(const struct edit *edits, size_t n)
 {
-    AUTO_MANIFEST struct manifest m = { .document = NULL };
+    AUTO_MANIFEST struct manifest m = {.document = NULL};
     struct err e = ERR_INIT;
 
     if (parse_edited(edits, n, &m, &e) < 0)
-        fail_msg("%s = %s: %s", edits[0].pointer, edits[0].json ? edits[0].json : "(removed)", e.text);
+        fail_msg("%s = %s: %s", edits[0].pointer, edits[0].json ? edits[0].json : "(removed)",
+                 e.text);
 }
 
 static void a_valid_manifest_is_read(void **state)
 {
-    AUTO_MANIFEST struct manifest m = { .document = NULL };
-    const struct edit none[] = { { NULL, NULL } };
+    AUTO_MANIFEST struct manifest m = {.document = NULL};
+    const struct edit none[] = {{NULL, NULL}};
 
     (void) state;
     MUST(parse_edited(none, 1, &m, E));
@@ -96,7 +97,7 @@ static void every_member_is_needed_and_no_other_is_known(void **state)
     (void) state;
     for (const cJSON *c = m->child; c; c = c->next, n++) {
         char pointer[64];
-        const struct edit e[] = { { pointer, NULL } };
+        const struct edit e[] = {{pointer, NULL}};
 
         (void) snprintf(pointer, sizeof pointer, "/%s", c->string);
         refused(e, 1, "is missing");
@@ -104,11 +105,20 @@ static void every_member_is_needed_and_no_other_is_known(void **state)
     assert_int_equal(n, 30);
     {
         static const struct edit extra[] = {
-            { "/exitcode", "0" },          { "/source/note", "1" },          { "/source/start/note", "1" },
-            { "/executable/path", "\"x\"" }, { "/definition/x", "1" },       { "/files/0/mode", "1" },
-            { "/machine/host", "1" },      { "/coverage/0/x", "1" },         { "/phase_markers/0/x", "1" },
-            { "/runner/host", "\"x\"" },   { "/executable/mapped/0/x", "1" }, { "/build/x", "1" },
-            { "/interference/x", "1" },    { "/conditioning/x", "1" },
+            {"/exitcode", "0"},
+            {"/source/note", "1"},
+            {"/source/start/note", "1"},
+            {"/executable/path", "\"x\""},
+            {"/definition/x", "1"},
+            {"/files/0/mode", "1"},
+            {"/machine/host", "1"},
+            {"/coverage/0/x", "1"},
+            {"/phase_markers/0/x", "1"},
+            {"/runner/host", "\"x\""},
+            {"/executable/mapped/0/x", "1"},
+            {"/build/x", "1"},
+            {"/interference/x", "1"},
+            {"/conditioning/x", "1"},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(extra); i++)
@@ -119,56 +129,56 @@ static void every_member_is_needed_and_no_other_is_known(void **state)
 static void members_have_their_types(void **state)
 {
     static const struct edit rows[] = {
-        { "/schema", "\"cleanrun-manifest/1\"" },
-        { "/project", "\"demo\"" },
-        { "/project", "\"../x\"" },
-        { "/gate", "\"UPPER\"" },
-        { "/gate", "null" },
-        { "/class", "\"a b\"" },
-        { "/run", "\"20261329T141502Z-9c1e07ab\"" },
-        { "/run", "\"20261129T141502Z-9C1E07AB\"" },
-        { "/mode", "\"Clean\"" },
-        { "/status", "\"OK\"" },
-        { "/status", "true" },
-        { "/attempt", "0" },
-        { "/attempt", "1.5" },
-        { "/attempt", "\"1\"" },
-        { "/started_at", "\"2026-11-29 14:15:02\"" },
-        { "/started_at", "\"2026-11-29T14:15:02+01:00\"" },
-        { "/exit_code", "256" },
-        { "/exit_code", "-1" },
-        { "/exit_code", "false" },
-        { "/signal", "0" },
-        { "/report", "\"../50000.json\"" },
-        { "/report", "\"/50000.json\"" },
-        { "/report_status", "\"captured\"" },
-        { "/acceptance_status", "null" },
-        { "/audit_status", "\"PASS\"" },
-        { "/definition/experiment_sha256", "\"00\"" },
-        { "/source/start/commit", "\"abc\"" },
-        { "/source/start/commit", "null" },
-        { "/source/start/dirty", "0" },
-        { "/source/start/fingerprint", "\"" FIXTURE_COMMIT "\"" },
-        { "/source/start/files", "-1" },
-        { "/source/start/parents", "[1]" },
-        { "/source/unchanged", "1" },
-        { "/executable/name", "\"/usr/bin/kvcache\"" },
-        { "/executable/size", "1e30" },
-        { "/executable/resolved", "\"guess\"" },
-        { "/build/command", "\"make\"" },
-        { "/machine/facts/cpu_model", "4" },
-        { "/control", "\"x\"" },
-        { "/baseline", "{}" },
-        { "/ticket", "\"t\"" },
-        { "/phase_markers/0/elapsed_ms", "null" },
-        { "/coverage/0/samples", "\"50\"" },
-        { "/files", "{}" },
-        { "/files/0/size", "-1" },
-        { "/files/0/size", "1.5" },
-        { "/files/0/size", "\"3\"" },
-        { "/files/0/sha256", "\"B94D27B9934D3E08A52E52D7DA7DABFAC484EFE37A5380EE9088F7ACE2EFCDE9\"" },
-        { "/files/0/role", "\"secret\"" },
-        { "/files/0/path", "\"./acceptance.json\"" },
+        {"/schema", "\"cleanrun-manifest/1\""},
+        {"/project", "\"demo\""},
+        {"/project", "\"../x\""},
+        {"/gate", "\"UPPER\""},
+        {"/gate", "null"},
+        {"/class", "\"a b\""},
+        {"/run", "\"20261329T141502Z-9c1e07ab\""},
+        {"/run", "\"20261129T141502Z-9C1E07AB\""},
+        {"/mode", "\"Clean\""},
+        {"/status", "\"OK\""},
+        {"/status", "true"},
+        {"/attempt", "0"},
+        {"/attempt", "1.5"},
+        {"/attempt", "\"1\""},
+        {"/started_at", "\"2026-11-29 14:15:02\""},
+        {"/started_at", "\"2026-11-29T14:15:02+01:00\""},
+        {"/exit_code", "256"},
+        {"/exit_code", "-1"},
+        {"/exit_code", "false"},
+        {"/signal", "0"},
+        {"/report", "\"../50000.json\""},
+        {"/report", "\"/50000.json\""},
+        {"/report_status", "\"captured\""},
+        {"/acceptance_status", "null"},
+        {"/audit_status", "\"PASS\""},
+        {"/definition/experiment_sha256", "\"00\""},
+        {"/source/start/commit", "\"abc\""},
+        {"/source/start/commit", "null"},
+        {"/source/start/dirty", "0"},
+        {"/source/start/fingerprint", "\"" FIXTURE_COMMIT "\""},
+        {"/source/start/files", "-1"},
+        {"/source/start/parents", "[1]"},
+        {"/source/unchanged", "1"},
+        {"/executable/name", "\"/usr/bin/kvcache\""},
+        {"/executable/size", "1e30"},
+        {"/executable/resolved", "\"guess\""},
+        {"/build/command", "\"make\""},
+        {"/machine/facts/cpu_model", "4"},
+        {"/control", "\"x\""},
+        {"/baseline", "{}"},
+        {"/ticket", "\"t\""},
+        {"/phase_markers/0/elapsed_ms", "null"},
+        {"/coverage/0/samples", "\"50\""},
+        {"/files", "{}"},
+        {"/files/0/size", "-1"},
+        {"/files/0/size", "1.5"},
+        {"/files/0/size", "\"3\""},
+        {"/files/0/sha256", "\"B94D27B9934D3E08A52E52D7DA7DABFAC484EFE37A5380EE9088F7ACE2EFCDE9\""},
+        {"/files/0/role", "\"secret\""},
+        {"/files/0/path", "\"./acceptance.json\""},
     };
 
     (void) state;
@@ -179,7 +189,7 @@ static void members_have_their_types(void **state)
 static void numbers_beyond_2_to_the_53_are_refused(void **state)
 {
     AUTO_JSON cJSON *m = fixture_manifest(&fx);
-    struct manifest out = { .document = NULL };
+    struct manifest out = {.document = NULL};
     struct err e = ERR_INIT;
     AUTO_FREE char *text = NULL;
     char *at;
@@ -211,28 +221,29 @@ static void pass_cannot_be_claimed(void **state)
         struct edit edits[3];
         const char *expect;
     } rows[] = {
-        { { { "/exit_code", "1" } }, "did not exit with 0" },
-        { { { "/exit_code", "null" } }, "did not exit with 0" },
-        { { { "/exit_code", "null" }, { "/signal", "11" } }, "did not exit with 0" },
-        { { { "/signal", "9" } }, "no exit code" },
-        { { { "/acceptance_status", "\"FAIL\"" } }, "acceptance is FAIL" },
-        { { { "/executable", "null" } }, "without an executable" },
-        { { { "/report_status", "\"MISSING\"" }, { "/report", "null" } }, "acceptance PASS without a captured report" },
-        { { { "/report_status", "\"INVALID\"" } }, "raw-report" },
-        { { { "/report", "null" } }, "CAPTURED without a report" },
-        { { { "/report", "\"other/1.json\"" } }, "not among the files" },
-        { { { "/report_status", "\"NOT_EXPECTED\"" } }, "does not exist" },
-        { { { "/source/end/commit", "\"1123456789abcdef0123456789abcdef01234567\"" } }, "unchanged" },
-        { { { "/source/end/dirty", "true" } }, "unchanged" },
-        { { { "/source/end/tree", "\"1123456789abcdef0123456789abcdef01234567\"" } }, "unchanged" },
-        { { { "/source/end/scheme", "\"rvoip-v1\"" } }, "unchanged" },
-        { { { "/source/unchanged", "false" } }, "unchanged" },
-        { { { "/source/unchanged", "false" }, { "/source/end/dirty", "true" } }, "source changed" },
-        { { { "/finished_at", "\"2026-11-29T14:15:01Z\"" } }, "before started_at" },
-        { { { "/control", "\"" FIXTURE_RUN "\"" } }, "no control run" },
-        { { { "/status", "\"BUILD_ONLY\"" } }, "BUILD_ONLY" },
-        { { { "/acceptance_status", "\"NOT_APPLICABLE\"" } }, "acceptance.json" },
-        { { { "/audit_status", "\"NOT_APPLICABLE\"" } }, "audit.json" },
+        {{{"/exit_code", "1"}}, "did not exit with 0"},
+        {{{"/exit_code", "null"}}, "did not exit with 0"},
+        {{{"/exit_code", "null"}, {"/signal", "11"}}, "did not exit with 0"},
+        {{{"/signal", "9"}}, "no exit code"},
+        {{{"/acceptance_status", "\"FAIL\""}}, "acceptance is FAIL"},
+        {{{"/executable", "null"}}, "without an executable"},
+        {{{"/report_status", "\"MISSING\""}, {"/report", "null"}},
+         "acceptance PASS without a captured report"},
+        {{{"/report_status", "\"INVALID\""}}, "raw-report"},
+        {{{"/report", "null"}}, "CAPTURED without a report"},
+        {{{"/report", "\"other/1.json\""}}, "not among the files"},
+        {{{"/report_status", "\"NOT_EXPECTED\""}}, "does not exist"},
+        {{{"/source/end/commit", "\"1123456789abcdef0123456789abcdef01234567\""}}, "unchanged"},
+        {{{"/source/end/dirty", "true"}}, "unchanged"},
+        {{{"/source/end/tree", "\"1123456789abcdef0123456789abcdef01234567\""}}, "unchanged"},
+        {{{"/source/end/scheme", "\"rvoip-v1\""}}, "unchanged"},
+        {{{"/source/unchanged", "false"}}, "unchanged"},
+        {{{"/source/unchanged", "false"}, {"/source/end/dirty", "true"}}, "source changed"},
+        {{{"/finished_at", "\"2026-11-29T14:15:01Z\""}}, "before started_at"},
+        {{{"/control", "\"" FIXTURE_RUN "\""}}, "no control run"},
+        {{{"/status", "\"BUILD_ONLY\""}}, "BUILD_ONLY"},
+        {{{"/acceptance_status", "\"NOT_APPLICABLE\""}}, "acceptance.json"},
+        {{{"/audit_status", "\"NOT_APPLICABLE\""}}, "audit.json"},
     };
 
     (void) state;
@@ -243,14 +254,16 @@ static void pass_cannot_be_claimed(void **state)
 static void coherent_outcomes_are_accepted(void **state)
 {
     static const struct edit rows[][3] = {
-        { { "/status", "\"FAIL\"" }, { "/exit_code", "1" }, { NULL, NULL } },
-        { { "/status", "\"FAIL\"" }, { "/exit_code", "null" }, { "/signal", "11" } },
-        { { "/status", "\"FAIL\"" }, { "/acceptance_status", "\"FAIL\"" }, { NULL, NULL } },
-        { { "/status", "\"FAIL\"" }, { "/executable", "null" }, { NULL, NULL } },
-        { { "/audit_status", "\"REGRESSION\"" }, { NULL, NULL }, { NULL, NULL } },
-        { { "/mode", "\"memory\"" }, { "/control", "\"" FIXTURE_RUN "\"" }, { NULL, NULL } },
-        { { "/baseline", "{\"id\":\"b-x\",\"evidence_sha256\":null,\"manifest_sha256\":null}" }, { NULL, NULL }, { NULL, NULL } },
-        { { "/ticket", "{}" }, { NULL, NULL }, { NULL, NULL } },
+        {{"/status", "\"FAIL\""}, {"/exit_code", "1"}, {NULL, NULL}},
+        {{"/status", "\"FAIL\""}, {"/exit_code", "null"}, {"/signal", "11"}},
+        {{"/status", "\"FAIL\""}, {"/acceptance_status", "\"FAIL\""}, {NULL, NULL}},
+        {{"/status", "\"FAIL\""}, {"/executable", "null"}, {NULL, NULL}},
+        {{"/audit_status", "\"REGRESSION\""}, {NULL, NULL}, {NULL, NULL}},
+        {{"/mode", "\"memory\""}, {"/control", "\"" FIXTURE_RUN "\""}, {NULL, NULL}},
+        {{"/baseline", "{\"id\":\"b-x\",\"evidence_sha256\":null,\"manifest_sha256\":null}"},
+         {NULL, NULL},
+         {NULL, NULL}},
+        {{"/ticket", "{}"}, {NULL, NULL}, {NULL, NULL}},
     };
 
     (void) state;
@@ -273,15 +286,16 @@ static const char *file_pointer(const char *path, const char *member, char out[6
     return out;
 }
 
-#define AT(path, member) file_pointer(path, member, (char[64]) { 0 })
+#define AT(path, member) file_pointer(path, member, (char[64]){0})
 
 static void the_list_of_files_is_closed_and_sorted(void **state)
 {
-    const struct edit empty[] = { { "/files", "[]" } };
-    const struct edit self[] = { { AT("run.log", "/path"), "\"manifest.json\"" } };
-    const struct edit order[] = { { AT("build.log", "/path"), "\"zzz\"" }, { AT("build.log", "/role"), "\"run-log\"" } };
-    const struct edit twice[] = { { AT("build.log", "/path"), "\"build-messages.jsonl\"" } };
-    const struct edit gone[] = { { AT("definition.json", ""), NULL } };
+    const struct edit empty[] = {{"/files", "[]"}};
+    const struct edit self[] = {{AT("run.log", "/path"), "\"manifest.json\""}};
+    const struct edit order[] = {{AT("build.log", "/path"), "\"zzz\""},
+                                 {AT("build.log", "/role"), "\"run-log\""}};
+    const struct edit twice[] = {{AT("build.log", "/path"), "\"build-messages.jsonl\""}};
+    const struct edit gone[] = {{AT("definition.json", ""), NULL}};
 
     (void) state;
     refused(empty, 1, "empty");
@@ -293,11 +307,11 @@ static void the_list_of_files_is_closed_and_sorted(void **state)
 
 static void names_that_collide_are_refused(void **state)
 {
-    const struct edit as_directory[] = { { AT("build-messages.jsonl", "/path"), "\"audit.md/x\"" },
-                                         { AT("build-messages.jsonl", "/role"), "\"run-log\"" } };
-    const struct edit by_case[] = { { AT("acceptance.json", "/path"), "\"Audit.md\"" },
-                                    { AT("acceptance.json", "/role"), "\"run-log\"" },
-                                    { "/acceptance_status", "\"NOT_APPLICABLE\"" } };
+    const struct edit as_directory[] = {{AT("build-messages.jsonl", "/path"), "\"audit.md/x\""},
+                                        {AT("build-messages.jsonl", "/role"), "\"run-log\""}};
+    const struct edit by_case[] = {{AT("acceptance.json", "/path"), "\"Audit.md\""},
+                                   {AT("acceptance.json", "/role"), "\"run-log\""},
+                                   {"/acceptance_status", "\"NOT_APPLICABLE\""}};
 
     (void) state;
     refused(as_directory, 2, "also the directory");
@@ -306,11 +320,11 @@ static void names_that_collide_are_refused(void **state)
 
 static void standard_names_keep_their_roles(void **state)
 {
-    const struct edit hidden[] = { { AT("acceptance.json", "/role"), "\"samples\"" } };
-    const struct edit fake[] = { { AT("build-messages.jsonl", "/path"), "\"b.json\"" },
-                                 { AT("build-messages.jsonl", "/role"), "\"acceptance\"" } };
-    const struct edit outside[] = { { AT("build-messages.jsonl", "/path"), "\"b.json\"" },
-                                    { AT("build-messages.jsonl", "/role"), "\"report\"" } };
+    const struct edit hidden[] = {{AT("acceptance.json", "/role"), "\"samples\""}};
+    const struct edit fake[] = {{AT("build-messages.jsonl", "/path"), "\"b.json\""},
+                                {AT("build-messages.jsonl", "/role"), "\"acceptance\""}};
+    const struct edit outside[] = {{AT("build-messages.jsonl", "/path"), "\"b.json\""},
+                                   {AT("build-messages.jsonl", "/role"), "\"report\""}};
 
     (void) state;
     refused(hidden, 1, "must have the role");
@@ -326,9 +340,9 @@ static void standard_names_keep_their_roles(void **state)
 static void too_many_files_are_refused(void **state)
 {
     AUTO_JSON cJSON *m = fixture_manifest(&fx);
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     AUTO_FREE char *text = NULL;
-    struct manifest out = { .document = NULL };
+    struct manifest out = {.document = NULL};
     struct err e = ERR_INIT;
     size_t len = 0;
 
@@ -336,7 +350,10 @@ static void too_many_files_are_refused(void **state)
     buf_init(&b, LIMIT_MIB(4));
     buf_puts(&b, "[");
     for (int i = 0; i < 4096; i++)
-        buf_printf(&b, "%s{\"path\":\"samples/%04d\",\"size\":0,\"sha256\":\"%064d\",\"role\":\"samples\"}", i ? "," : "", i, 0);
+        buf_printf(
+            &b,
+            "%s{\"path\":\"samples/%04d\",\"size\":0,\"sha256\":\"%064d\",\"role\":\"samples\"}",
+            i ? "," : "", i, 0);
     buf_puts(&b, "]");
     fixture_set(m, "/files", b.data);
     text = fixture_text(m, &len);
@@ -346,11 +363,12 @@ static void too_many_files_are_refused(void **state)
 
 static void not_json_is_refused(void **state)
 {
-    static const char *const texts[] = { "", "{", "[]", "null", "{}{}", "{\"schema\":\"cleanrun-manifest/2\"}", "\xff" };
+    static const char *const texts[] = {
+        "", "{", "[]", "null", "{}{}", "{\"schema\":\"cleanrun-manifest/2\"}", "\xff"};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        struct manifest m = { .document = NULL };
+        struct manifest m = {.document = NULL};
         struct err e = ERR_INIT;
 
         assert_int_equal(manifest_parse(texts[i], strlen(texts[i]), &m, &e), -1);

@@ -1,4 +1,5 @@
-/* Random damage to every parser of outside bytes: no crash (the sanitizers watch), and nothing damaged is taken for whole. */
+/* Random damage to every parser of outside bytes: no crash (the sanitizers watch), and nothing
+ * damaged is taken for whole. */
 #include "tests/evidence/fixture.h"
 
 #include <string.h>
@@ -116,13 +117,13 @@ static void damaged_archives(void **state)
 
 static void damaged_envelopes(void **state)
 {
-    AUTO_DSSE struct dsse want = { .payload_type = NULL };
+    AUTO_DSSE struct dsse want = {.payload_type = NULL};
     uint64_t seed = 103;
 
     (void) state;
     MUST(dsse_parse(envelope, envelope_len, &want, E));
     for (int i = 0; i < ROUNDS; i++) {
-        AUTO_DSSE struct dsse d = { .payload_type = NULL };
+        AUTO_DSSE struct dsse d = {.payload_type = NULL};
         AUTO_FREE char *p = NULL;
         struct err e = ERR_INIT;
         struct dsse_check check;
@@ -143,13 +144,13 @@ static void damaged_envelopes(void **state)
 
 static void damaged_statements(void **state)
 {
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
     uint64_t seed = 107;
 
     (void) state;
     MUST(dsse_parse(envelope, envelope_len, &d, E));
     for (int i = 0; i < ROUNDS; i++) {
-        AUTO_STATEMENT struct statement s = { .document = NULL };
+        AUTO_STATEMENT struct statement s = {.document = NULL};
         AUTO_FREE char *p = NULL;
         struct err e = ERR_INIT;
         size_t len = 0;
@@ -170,7 +171,7 @@ static void damaged_manifests(void **state)
     (void) state;
     text = test_read_path(path, &len);
     for (int i = 0; i < ROUNDS; i++) {
-        AUTO_MANIFEST struct manifest m = { .document = NULL };
+        AUTO_MANIFEST struct manifest m = {.document = NULL};
         AUTO_FREE char *p = NULL;
         struct err e = ERR_INIT;
         size_t n = 0;
@@ -204,7 +205,10 @@ static void damaged_keys_and_signatures(void **state)
 
         p = damaged(pem, strlen(pem), &seed, &len);
         if (public_key_parse(p, len, &k, &e) == 0)
-            assert_string_equal(public_key_id(k), public_key_id(own)); /* only white space may differ: points off the curve are refused */
+            assert_string_equal(
+                public_key_id(k),
+                public_key_id(
+                    own)); /* only white space may differ: points off the curve are refused */
         q = damaged((const char *) sig, sig_len, &seed, &len);
         if (len != sig_len || memcmp(q, sig, len) != 0)
             assert_false(public_key_verify(own, &d, (const uint8_t *) q, len));

@@ -13,8 +13,8 @@
 
 static void shell(const char *dir, const char *command)
 {
-    const char *const argv[] = { "sh", "-ec", command, NULL };
-    struct test_run r = { 0 };
+    const char *const argv[] = {"sh", "-ec", command, NULL};
+    struct test_run r = {0};
 
     test_run(argv, NULL, dir, NULL, &r);
     if (r.code != 0)
@@ -47,11 +47,14 @@ static void openssl_verifies_archive_and_statement(void **state)
     fixture_init(&f);
     fixture_seal(&f);
     shell(f.dir, "openssl dgst -sha256 -verify pub.pem -signature evidence.tar.sig evidence.tar");
-    shell(f.dir, "sed 's/.*\"payload\":\"\\([^\"]*\\)\".*/\\1/' evidence.tar.dsse.json | base64 -d > statement\n"
-                 "sed 's/.*\"sig\":\"\\([^\"]*\\)\".*/\\1/' evidence.tar.dsse.json | base64 -d > sig\n"
-                 "{ printf 'DSSEv1 28 application/vnd.in-toto+json %s ' $(stat -c %s statement); cat statement; } > pae\n"
-                 "openssl dgst -sha256 -verify pub.pem -signature sig pae\n"
-                 "grep -q $(sha256sum evidence.tar | cut -d' ' -f1) statement");
+    shell(f.dir,
+          "sed 's/.*\"payload\":\"\\([^\"]*\\)\".*/\\1/' evidence.tar.dsse.json | base64 -d > "
+          "statement\n"
+          "sed 's/.*\"sig\":\"\\([^\"]*\\)\".*/\\1/' evidence.tar.dsse.json | base64 -d > sig\n"
+          "{ printf 'DSSEv1 28 application/vnd.in-toto+json %s ' $(stat -c %s statement); cat "
+          "statement; } > pae\n"
+          "openssl dgst -sha256 -verify pub.pem -signature sig pae\n"
+          "grep -q $(sha256sum evidence.tar | cut -d' ' -f1) statement");
     fixture_fini(&f);
 }
 
@@ -64,11 +67,13 @@ static void the_statement_names_archive_executable_and_commit(void **state)
     (void) state;
     fixture_init(&f);
     fixture_seal(&f);
-    shell(f.dir, "sed 's/.*\"payload\":\"\\([^\"]*\\)\".*/\\1/' evidence.tar.dsse.json | base64 -d > statement\n"
-                 "grep -q '\"subject\":\\[{\"name\":\"evidence.tar\",' statement\n"
-                 "grep -q '{\"name\":\"kvcache\",\"digest\":{\"sha256\":\"b94d' statement\n"
-                 "grep -q '{\"digest\":{\"gitCommit\":\"" FIXTURE_COMMIT "\"}}' statement\n"
-                 "grep -q '\"predicateType\":\"https://cleanrun.dev/attestation/run/v1\"' statement");
+    shell(f.dir,
+          "sed 's/.*\"payload\":\"\\([^\"]*\\)\".*/\\1/' evidence.tar.dsse.json | base64 -d > "
+          "statement\n"
+          "grep -q '\"subject\":\\[{\"name\":\"evidence.tar\",' statement\n"
+          "grep -q '{\"name\":\"kvcache\",\"digest\":{\"sha256\":\"b94d' statement\n"
+          "grep -q '{\"digest\":{\"gitCommit\":\"" FIXTURE_COMMIT "\"}}' statement\n"
+          "grep -q '\"predicateType\":\"https://cleanrun.dev/attestation/run/v1\"' statement");
     env = fixture_envelope(&f, &len);
     assert_non_null(strstr(env, public_key_id(private_key_public(f.key))));
     fixture_fini(&f);
@@ -81,14 +86,16 @@ static void a_dirty_source_is_no_commit(void **state)
 
     (void) state;
     fixture_init(&f);
-    shell(f.run, "sed -i 's/\"dirty\":false/\"dirty\":true/' source-at-start.json source-at-end.json");
+    shell(f.run,
+          "sed -i 's/\"dirty\":false/\"dirty\":true/' source-at-start.json source-at-end.json");
     m = fixture_manifest(&f);
     fixture_set(m, "/source/start/dirty", "true");
     fixture_set(m, "/source/end/dirty", "true");
     fixture_write_manifest(&f, m);
     json_free(m);
     fixture_seal(&f);
-    shell(f.dir, "sed 's/.*\"payload\":\"\\([^\"]*\\)\".*/\\1/' evidence.tar.dsse.json | base64 -d > statement\n"
+    shell(f.dir, "sed 's/.*\"payload\":\"\\([^\"]*\\)\".*/\\1/' evidence.tar.dsse.json | base64 -d "
+                 "> statement\n"
                  "! grep -q gitCommit statement\n"
                  "grep -q '\"dirty\":true' statement");
     fixture_fini(&f);
@@ -101,7 +108,8 @@ static void failed_and_partial_runs_can_be_sealed(void **state)
 
     (void) state;
     fixture_init(&f);
-    shell(f.run, "rm acceptance.json audit.json audit.md; echo '{\"cut' > results/kvcache/50000.json");
+    shell(f.run,
+          "rm acceptance.json audit.json audit.md; echo '{\"cut' > results/kvcache/50000.json");
     m = fixture_manifest(&f);
     fixture_set(m, "/status", "\"FAIL\"");
     fixture_set(m, "/exit_code", "1");
@@ -159,24 +167,24 @@ static void directories_that_differ_from_their_manifest_are_refused(void **state
         const char *command;
         const char *expect;
     } rows[] = {
-        { "echo x >> run.log", "run.log" },
-        { "printf RAN > run.log", "run.log" },
-        { "printf 'RAN\\n' > run.log", "does not have the sha256" },
-        { "rm run.log", "'run.log' is in the manifest but not in the run directory" },
-        { "rm source-at-start.json", "in the manifest but not" },
-        { "echo x > extra", "'extra' is in the run directory but not in its manifest" },
-        { "echo x > zzz", "'zzz' is in the run directory" },
-        { "echo x > .hidden", ".hidden" },
-        { "mkdir sub && echo x > sub/x", "'sub/x' is in the run directory" },
-        { "mv run.log log && ln -s log run.log", "" },
-        { "ln -s /etc/passwd passwd", "" },
-        { "mkfifo fifo", "" },
-        { "rm run.log && mkdir run.log", "run.log" },
-        { "rm manifest.json", "manifest.json" },
-        { "echo > manifest.json", "manifest.json" },
-        { "rm manifest.json && ln -s /etc/passwd manifest.json", "" },
-        { "sed -i 's/\"PASS\"/\"FINE\"/' manifest.json", "manifest.json" },
-        { "sed -i 's/\"exit_code\": 0,$/\"exit_code\": 1,/' manifest.json", "did not exit with 0" },
+        {"echo x >> run.log", "run.log"},
+        {"printf RAN > run.log", "run.log"},
+        {"printf 'RAN\\n' > run.log", "does not have the sha256"},
+        {"rm run.log", "'run.log' is in the manifest but not in the run directory"},
+        {"rm source-at-start.json", "in the manifest but not"},
+        {"echo x > extra", "'extra' is in the run directory but not in its manifest"},
+        {"echo x > zzz", "'zzz' is in the run directory"},
+        {"echo x > .hidden", ".hidden"},
+        {"mkdir sub && echo x > sub/x", "'sub/x' is in the run directory"},
+        {"mv run.log log && ln -s log run.log", ""},
+        {"ln -s /etc/passwd passwd", ""},
+        {"mkfifo fifo", ""},
+        {"rm run.log && mkdir run.log", "run.log"},
+        {"rm manifest.json", "manifest.json"},
+        {"echo > manifest.json", "manifest.json"},
+        {"rm manifest.json && ln -s /etc/passwd manifest.json", ""},
+        {"sed -i 's/\"PASS\"/\"FINE\"/' manifest.json", "manifest.json"},
+        {"sed -i 's/\"exit_code\": 0,$/\"exit_code\": 1,/' manifest.json", "did not exit with 0"},
     };
 
     (void) state;
@@ -196,10 +204,10 @@ static void what_would_not_verify_is_not_sealed(void **state)
         const char *command;
         const char *expect;
     } rows[] = {
-        { "echo '{\"a\":1,\"a\":2}' > results/kvcache/50000.json", "IN-JSON" },
-        { "echo '{}' > source-at-end.json", "IN-SOURCE" },
-        { "echo '{}' > definition.json", "IN-JSON" },
-        { "sed -i 's/50000.json/50001.json/' definition.json", "IN-MANIFEST" },
+        {"echo '{\"a\":1,\"a\":2}' > results/kvcache/50000.json", "IN-JSON"},
+        {"echo '{}' > source-at-end.json", "IN-SOURCE"},
+        {"echo '{}' > definition.json", "IN-JSON"},
+        {"sed -i 's/50000.json/50001.json/' definition.json", "IN-MANIFEST"},
     };
 
     (void) state;
@@ -257,9 +265,9 @@ static void a_full_disk_leaves_nothing(void **state)
     AUTO_FREE char *small = NULL;
     AUTO_FREE char *tar = NULL;
     char **names = NULL;
-    const char *argv[] = { "mount", "-t", "tmpfs", "-o", "size=8k", "none", NULL, NULL };
-    const char *undo[] = { "umount", NULL, NULL };
-    struct test_run r = { 0 };
+    const char *argv[] = {"mount", "-t", "tmpfs", "-o", "size=8k", "none", NULL, NULL};
+    const char *undo[] = {"umount", NULL, NULL};
+    struct test_run r = {0};
 
     (void) state;
     fixture_init(&f);

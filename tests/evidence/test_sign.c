@@ -64,18 +64,20 @@ static void judge_group(const cJSON *group, size_t counts[2])
         struct digest d = digest_of(msg, msg_len);
 
         if (public_key_verify(k, &d, sig, sig_len) != valid)
-            fail_msg("case %s (%s): %s", member(t, "result"), member(t, "comment"), member(t, "sig"));
+            fail_msg("case %s (%s): %s", member(t, "result"), member(t, "comment"),
+                     member(t, "sig"));
         counts[valid]++;
     }
 }
 
 static void wycheproof_is_judged_rightly(void **state)
 {
-    const struct json_limits limits = { .max_bytes = LIMIT_MIB(1), .max_depth = 16, .big_integers = true };
+    const struct json_limits limits = {
+        .max_bytes = LIMIT_MIB(1), .max_depth = 16, .big_integers = true};
     AUTO_FREE char *path = test_shared("data/corpora/wycheproof/ecdsa_secp256r1_sha256_test.json");
     AUTO_FREE char *text = NULL;
     AUTO_JSON cJSON *root = NULL;
-    size_t counts[2] = { 0, 0 };
+    size_t counts[2] = {0, 0};
     const cJSON *group;
     size_t len = 0;
 
@@ -125,8 +127,8 @@ static void signatures_are_deterministic_and_strict(void **state)
 
 static void raw_and_zero_signatures_are_refused(void **state)
 {
-    static const uint8_t zero_r[] = { 0x30, 0x06, 0x02, 0x01, 0x00, 0x02, 0x01, 0x01 };
-    static const uint8_t zero_s[] = { 0x30, 0x06, 0x02, 0x01, 0x01, 0x02, 0x01, 0x00 };
+    static const uint8_t zero_r[] = {0x30, 0x06, 0x02, 0x01, 0x00, 0x02, 0x01, 0x01};
+    static const uint8_t zero_s[] = {0x30, 0x06, 0x02, 0x01, 0x01, 0x02, 0x01, 0x00};
     AUTO_PUBLIC_KEY struct public_key *k = NULL;
     struct digest d = digest_of("x", 1);
     uint8_t raw[64];
@@ -141,8 +143,8 @@ static void raw_and_zero_signatures_are_refused(void **state)
 
 static void openssl(const char *dir, const char *command)
 {
-    const char *const argv[] = { "sh", "-ec", command, NULL };
-    struct test_run r = { 0 };
+    const char *const argv[] = {"sh", "-ec", command, NULL};
+    struct test_run r = {0};
 
     test_run(argv, NULL, dir, NULL, &r);
     if (r.code != 0)
@@ -172,7 +174,8 @@ static void openssl_accepts_our_keys_and_signatures(void **state)
     openssl(dir, "openssl dgst -sha256 -verify pub.pem -signature sig message");
     openssl(dir, "openssl pkey -in key.pem -check -noout");
     openssl(dir, "openssl pkey -in key.pem -pubout | cmp - pub.pem");
-    openssl(dir, "openssl dgst -sha256 -sign key.pem -out sig2 message && openssl dgst -sha256 -verify pub.pem "
+    openssl(dir, "openssl dgst -sha256 -sign key.pem -out sig2 message && openssl dgst -sha256 "
+                 "-verify pub.pem "
                  "-signature sig2 message");
     test_dir_free(dir);
 }
@@ -189,7 +192,8 @@ static void openssl_keys_are_read_in_both_forms(void **state)
 {
     static const char *const commands[] = {
         "openssl ecparam -name prime256v1 -genkey -noout -out k.pem",
-        "openssl ecparam -name prime256v1 -genkey -out k.pem", /* with a parameters block before the key */
+        "openssl ecparam -name prime256v1 -genkey -out k.pem", /* with a parameters block before the
+                                                                  key */
         "openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out k.pem",
     };
     char *dir = test_dir_new();
@@ -200,7 +204,8 @@ static void openssl_keys_are_read_in_both_forms(void **state)
         AUTO_PUBLIC_KEY struct public_key *p = NULL;
         size_t len = 0;
         AUTO_FREE char *pem = made_by(dir, commands[i], "k.pem", &len);
-        AUTO_FREE char *pub = made_by(dir, "openssl pkey -in k.pem -pubout -out p.pem", "p.pem", &(size_t) { 0 });
+        AUTO_FREE char *pub =
+            made_by(dir, "openssl pkey -in k.pem -pubout -out p.pem", "p.pem", &(size_t){0});
 
         MUST(private_key_parse(pem, len, &k, E));
         MUST(public_key_parse(pub, strlen(pub), &p, E));
@@ -226,7 +231,8 @@ static void other_keys_are_refused(void **state)
         struct err e = ERR_INIT;
         size_t len = 0;
         AUTO_FREE char *pem = made_by(dir, commands[i], "k.pem", &len);
-        AUTO_FREE char *pub = made_by(dir, "openssl pkey -in k.pem -pubout -out p.pem", "p.pem", &(size_t) { 0 });
+        AUTO_FREE char *pub =
+            made_by(dir, "openssl pkey -in k.pem -pubout -out p.pem", "p.pem", &(size_t){0});
 
         assert_int_equal(private_key_parse(pem, len, &k, &e), -1);
         assert_int_equal(e.kind, ERR_INPUT);
@@ -246,7 +252,8 @@ static void malformed_public_keys_are_refused(void **state)
         "-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n",
         "-----BEGIN PUBLIC KEY-----\n!!!!\n-----END PUBLIC KEY-----\n",
         /* a coordinate changed: not on the curve */
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEZ805D3eqNZywjCI19lInBJOp7YMr\n"
+        "-----BEGIN PUBLIC "
+        "KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEZ805D3eqNZywjCI19lInBJOp7YMr\n"
         "CrzAH3CVTAOQ0jgMeCvVTiaRJaRPRDOv8UMs6U4SvKc6pnrIDOoSYI3fdQ==\n-----END PUBLIC KEY-----\n",
         "x" VECTOR_PUBLIC,
         VECTOR_PUBLIC "x",
@@ -269,7 +276,7 @@ static void a_key_file_that_others_can_read_is_refused(void **state)
     static const struct {
         mode_t mode;
         int result;
-    } rows[] = { { 0600, 0 }, { 0400, 0 }, { 0640, -1 }, { 0604, -1 }, { 0660, -1 }, { 0644, -1 } };
+    } rows[] = {{0600, 0}, {0400, 0}, {0640, -1}, {0604, -1}, {0660, -1}, {0644, -1}};
     AUTO_PRIVATE_KEY struct private_key *k = NULL;
     AUTO_FREE char *pem = NULL;
     char *dir = test_dir_new();
@@ -288,16 +295,22 @@ static void a_key_file_that_others_can_read_is_refused(void **state)
         if (rows[i].result < 0)
             assert_non_null(strstr(e.text, "can be read by others"));
         else
-            assert_string_equal(public_key_id(private_key_public(loaded)), public_key_id(private_key_public(k)));
+            assert_string_equal(public_key_id(private_key_public(loaded)),
+                                public_key_id(private_key_public(k)));
     }
     test_dir_free(dir);
 }
 
 static void a_keyring_knows_validity_and_scope(void **state)
 {
-    static const char *const projects[] = { "o/a", "o/b" };
-    const struct keyring_entry entry = { .name = "r1", .machine_class = "box", .projects = projects, .n_projects = 2,
-                                         .not_before_us = 100, .not_after_us = 200, .revoked_since_us = 150 };
+    static const char *const projects[] = {"o/a", "o/b"};
+    const struct keyring_entry entry = {.name = "r1",
+                                        .machine_class = "box",
+                                        .projects = projects,
+                                        .n_projects = 2,
+                                        .not_before_us = 100,
+                                        .not_after_us = 200,
+                                        .revoked_since_us = 150};
     AUTO_KEYRING struct keyring *r = keyring_new();
     struct public_key *k = NULL;
     struct err e = ERR_INIT;
@@ -323,7 +336,7 @@ static void a_keyring_knows_validity_and_scope(void **state)
 
 static void an_expired_key_is_refused(void **state)
 {
-    const struct keyring_entry entry = { .not_after_us = 200 };
+    const struct keyring_entry entry = {.not_after_us = 200};
     AUTO_KEYRING struct keyring *r = keyring_new();
     struct public_key *k = NULL;
 

@@ -56,7 +56,7 @@ static void judge(const char *label, const struct verify_input *in, const char *
 static void sealed_evidence_is_valid(void **state)
 {
     AUTO_EVIDENCE struct evidence *ev = NULL;
-    AUTO_VERIFY_REPORT struct verify_report report = { .document = NULL };
+    AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
     AUTO_FREE char *bytes = NULL;
     AUTO_FREE char *want = NULL;
     AUTO_FREE char *text = NULL;
@@ -71,9 +71,13 @@ static void sealed_evidence_is_valid(void **state)
 
     (void) state;
     MUST(file_write_all(fd, tar, tar_len, E));
-    MUST(evidence_verify(&(struct verify_input) { .archive_fd = fd, .archive_digest = &d, .envelope = envelope,
-                                                  .envelope_len = envelope_len, .keyring = fx.ring,
-                                                  .project = "demo/kvcache", .gate = "kvcache-50k" },
+    MUST(evidence_verify(&(struct verify_input){.archive_fd = fd,
+                                                .archive_digest = &d,
+                                                .envelope = envelope,
+                                                .envelope_len = envelope_len,
+                                                .keyring = fx.ring,
+                                                .project = "demo/kvcache",
+                                                .gate = "kvcache-50k"},
                          &ev, &report, E));
     assert_non_null(ev);
     assert_null(report.code);
@@ -81,7 +85,8 @@ static void sealed_evidence_is_valid(void **state)
     assert_string_equal(evidence_keyid(ev), public_key_id(private_key_public(fx.key)));
     assert_null(evidence_key_name(ev));
     assert_string_equal(evidence_manifest(ev)->run, FIXTURE_RUN);
-    assert_string_equal(json_get(json_get(evidence_statement(ev), "predicate"), "runId")->valuestring, FIXTURE_RUN);
+    assert_string_equal(
+        json_get(json_get(evidence_statement(ev), "predicate"), "runId")->valuestring, FIXTURE_RUN);
     assert_string_equal(json_get(report.document, "verdict")->valuestring, "VALID");
     cJSON_ArrayForEach(s, json_get(report.document, "stages"))
         assert_string_equal(json_get(s, "result")->valuestring, "ok");
@@ -102,9 +107,9 @@ static void sealed_evidence_is_valid(void **state)
 static void without_any_one_proof_nothing_is_valid(void **state)
 {
     AUTO_KEYRING struct keyring *empty = keyring_new();
-    const struct verify_input no_ring = { .keyring = NULL };
-    const struct verify_input empty_ring = { .keyring = empty };
-    const struct verify_input ring = { .keyring = fx.ring };
+    const struct verify_input no_ring = {.keyring = NULL};
+    const struct verify_input empty_ring = {.keyring = empty};
+    const struct verify_input ring = {.keyring = fx.ring};
 
     (void) state;
     assert_non_null(empty);
@@ -120,19 +125,22 @@ static void without_any_one_proof_nothing_is_valid(void **state)
 static void later_stages_are_not_run(void **state)
 {
     AUTO_EVIDENCE struct evidence *ev = NULL;
-    AUTO_VERIFY_REPORT struct verify_report report = { .document = NULL };
+    AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
     AUTO_KEYRING struct keyring *empty = keyring_new();
     AUTO_FD int fd = memfd_create("archive", MFD_CLOEXEC);
-    static const char *const want[] = { "ok", "failed", "not_run", "not_run", "not_run", "not_run", "not_run" };
-    static const char *const names[] = { "digest", "signature", "archive", "manifest", "members", "json", "source" };
+    static const char *const want[] = {"ok",      "failed",  "not_run", "not_run",
+                                       "not_run", "not_run", "not_run"};
+    static const char *const names[] = {"digest",  "signature", "archive", "manifest",
+                                        "members", "json",      "source"};
     const cJSON *s;
     size_t i = 0;
 
     (void) state;
     MUST(file_write_all(fd, tar, tar_len, E));
-    MUST(evidence_verify(&(struct verify_input) { .archive_fd = fd, .envelope = envelope, .envelope_len = envelope_len,
-                                                  .keyring = empty },
-                         &ev, &report, E));
+    MUST(evidence_verify(
+        &(struct verify_input){
+            .archive_fd = fd, .envelope = envelope, .envelope_len = envelope_len, .keyring = empty},
+        &ev, &report, E));
     assert_null(ev);
     assert_int_equal(report.failed_stage, VERIFY_SIGNATURE);
     cJSON_ArrayForEach(s, json_get(report.document, "stages"))
@@ -159,8 +167,8 @@ static struct keyring *ring_with(const struct private_key *key, const struct key
 
 static void the_key_must_be_trusted_for_this(void **state)
 {
-    static const char *const mine[] = { "demo/kvcache" };
-    static const char *const others[] = { "demo/other" };
+    static const char *const mine[] = {"demo/kvcache"};
+    static const char *const others[] = {"demo/other"};
     const struct {
         const char *label;
         struct keyring_entry entry;
@@ -170,23 +178,68 @@ static void the_key_must_be_trusted_for_this(void **state)
         const char *code;
         const char *detail;
     } rows[] = {
-        { "right", { .name = "r1", .machine_class = "demo-vm", .projects = mine, .n_projects = 1 }, "demo/kvcache", "kvcache-50k", 5, "VALID", "" },
-        { "other project's key", { .projects = others, .n_projects = 1 }, "demo/kvcache", NULL, 5, "IN-KEY", "may not sign" },
-        { "no project's key", { .projects = others, .n_projects = 0 }, "demo/kvcache", NULL, 5, "IN-KEY", "may not sign" },
-        { "uploaded elsewhere", { .name = "r1" }, "demo/other", NULL, 5, "IN-MANIFEST", "belongs to project demo/kvcache" },
-        { "other gate", { .name = "r1" }, "demo/kvcache", "other", 5, "IN-MANIFEST", "belongs to gate" },
-        { "other class", { .name = "r1", .machine_class = "epyc" }, NULL, NULL, 5, "IN-KEY", "machine class demo-vm" },
-        { "scoped, offline", { .projects = others, .n_projects = 1 }, NULL, NULL, 5, "IN-KEY", "may not sign" },
-        { "expired", { .not_after_us = 4 }, NULL, NULL, 5, "IN-KEY", "expired" },
-        { "not yet", { .not_before_us = 6 }, NULL, NULL, 5, "IN-KEY", "not valid yet" },
-        { "revoked", { .revoked_since_us = 5 }, NULL, NULL, 5, "IN-KEY", "revoked" },
-        { "revoked later", { .revoked_since_us = 6 }, NULL, NULL, 5, "VALID", "" },
+        {"right",
+         {.name = "r1", .machine_class = "demo-vm", .projects = mine, .n_projects = 1},
+         "demo/kvcache",
+         "kvcache-50k",
+         5,
+         "VALID",
+         ""},
+        {"other project's key",
+         {.projects = others, .n_projects = 1},
+         "demo/kvcache",
+         NULL,
+         5,
+         "IN-KEY",
+         "may not sign"},
+        {"no project's key",
+         {.projects = others, .n_projects = 0},
+         "demo/kvcache",
+         NULL,
+         5,
+         "IN-KEY",
+         "may not sign"},
+        {"uploaded elsewhere",
+         {.name = "r1"},
+         "demo/other",
+         NULL,
+         5,
+         "IN-MANIFEST",
+         "belongs to project demo/kvcache"},
+        {"other gate",
+         {.name = "r1"},
+         "demo/kvcache",
+         "other",
+         5,
+         "IN-MANIFEST",
+         "belongs to gate"},
+        {"other class",
+         {.name = "r1", .machine_class = "epyc"},
+         NULL,
+         NULL,
+         5,
+         "IN-KEY",
+         "machine class demo-vm"},
+        {"scoped, offline",
+         {.projects = others, .n_projects = 1},
+         NULL,
+         NULL,
+         5,
+         "IN-KEY",
+         "may not sign"},
+        {"expired", {.not_after_us = 4}, NULL, NULL, 5, "IN-KEY", "expired"},
+        {"not yet", {.not_before_us = 6}, NULL, NULL, 5, "IN-KEY", "not valid yet"},
+        {"revoked", {.revoked_since_us = 5}, NULL, NULL, 5, "IN-KEY", "revoked"},
+        {"revoked later", {.revoked_since_us = 6}, NULL, NULL, 5, "VALID", ""},
     };
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         AUTO_KEYRING struct keyring *ring = ring_with(fx.key, &rows[i].entry);
-        const struct verify_input in = { .keyring = ring, .project = rows[i].project, .gate = rows[i].gate, .now_us = rows[i].now };
+        const struct verify_input in = {.keyring = ring,
+                                        .project = rows[i].project,
+                                        .gate = rows[i].gate,
+                                        .now_us = rows[i].now};
 
         judge(rows[i].label, &in, envelope, envelope_len, rows[i].code, rows[i].detail);
     }
@@ -194,10 +247,10 @@ static void the_key_must_be_trusted_for_this(void **state)
 
 static void a_signature_by_a_stranger_is_refused(void **state)
 {
-    const struct keyring_entry anyone = { .name = NULL };
+    const struct keyring_entry anyone = {.name = NULL};
     AUTO_PRIVATE_KEY struct private_key *stranger = NULL;
     AUTO_KEYRING struct keyring *ring = NULL;
-    struct verify_input in = { .now_us = 0 };
+    struct verify_input in = {.now_us = 0};
 
     (void) state;
     MUST(private_key_generate(&stranger, E));
@@ -217,8 +270,8 @@ static char *sign_payload(const char *type, const void *payload, size_t len, siz
 
 static void the_statement_must_be_ours_and_about_these_bytes(void **state)
 {
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
-    const struct verify_input in = { .keyring = fx.ring };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
+    const struct verify_input in = {.keyring = fx.ring};
     const struct {
         const char *label;
         const char *from;
@@ -227,15 +280,22 @@ static void the_statement_must_be_ours_and_about_these_bytes(void **state)
         const char *code;
         const char *detail;
     } rows[] = {
-        { "unchanged", "", "", STATEMENT_PAYLOAD_TYPE, "VALID", "" },
-        { "payload type", "", "", "application/json", "IN-SIGNATURE", "payload type" },
-        { "statement type", "Statement/v1", "Statement/v2", STATEMENT_PAYLOAD_TYPE, "IN-SIGNATURE", "_type" },
-        { "predicate type", "attestation/run/v1", "attestation/run/v2", STATEMENT_PAYLOAD_TYPE, "IN-SIGNATURE", "predicate type" },
-        { "gate", "\"gate\":\"kvcache-50k\"", "\"gate\":\"kvcache-51k\"", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST", "gate" },
-        { "status", "\"status\":\"PASS\"", "\"status\":\"FAIL\"", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST", "status" },
-        { "mode", "\"mode\":\"clean\"", "\"mode\":\"timed\"", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST", "mode" },
-        { "dirty", "\"dirty\":false", "\"dirty\":true ", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST", "dirty" },
-        { "run", "\"runId\":\"2026", "\"runId\":\"2027", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST", "runId" },
+        {"unchanged", "", "", STATEMENT_PAYLOAD_TYPE, "VALID", ""},
+        {"payload type", "", "", "application/json", "IN-SIGNATURE", "payload type"},
+        {"statement type", "Statement/v1", "Statement/v2", STATEMENT_PAYLOAD_TYPE, "IN-SIGNATURE",
+         "_type"},
+        {"predicate type", "attestation/run/v1", "attestation/run/v2", STATEMENT_PAYLOAD_TYPE,
+         "IN-SIGNATURE", "predicate type"},
+        {"gate", "\"gate\":\"kvcache-50k\"", "\"gate\":\"kvcache-51k\"", STATEMENT_PAYLOAD_TYPE,
+         "IN-MANIFEST", "gate"},
+        {"status", "\"status\":\"PASS\"", "\"status\":\"FAIL\"", STATEMENT_PAYLOAD_TYPE,
+         "IN-MANIFEST", "status"},
+        {"mode", "\"mode\":\"clean\"", "\"mode\":\"timed\"", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST",
+         "mode"},
+        {"dirty", "\"dirty\":false", "\"dirty\":true ", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST",
+         "dirty"},
+        {"run", "\"runId\":\"2026", "\"runId\":\"2027", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST",
+         "runId"},
     };
 
     (void) state;
@@ -260,10 +320,10 @@ static void the_statement_must_be_ours_and_about_these_bytes(void **state)
 
 static void other_archives_do_not_fit_the_statement(void **state)
 {
-    AUTO_BUF struct buf other = { .data = NULL };
-    const struct change change = { "run.log", "RAN\n", 4 };
+    AUTO_BUF struct buf other = {.data = NULL};
+    const struct change change = {"run.log", "RAN\n", 4};
     struct digest wrong = digest_of("x", 1);
-    const struct verify_input announced = { .keyring = fx.ring, .archive_digest = &wrong };
+    const struct verify_input announced = {.keyring = fx.ring, .archive_digest = &wrong};
     char detail[ERR_TEXT_MAX] = "";
     const char *code;
 
@@ -271,7 +331,8 @@ static void other_archives_do_not_fit_the_statement(void **state)
     fixture_rebuild(tar, tar_len, &change, 1, &other);
     code = fixture_judge(&fx, other.data, other.len, envelope, envelope_len, NULL, detail);
     expect("other archive", code, detail, "IN-HASH", "about other bytes");
-    judge("other announcement", &announced, envelope, envelope_len, "IN-HASH", "another one was announced");
+    judge("other announcement", &announced, envelope, envelope_len, "IN-HASH",
+          "another one was announced");
 }
 
 /* A runner that holds the key lies about its files: the signature is right, the package is not. */
@@ -282,18 +343,20 @@ static void members_must_be_what_the_manifest_lists(void **state)
         struct change change;
         const char *detail;
     } rows[] = {
-        { "changed", { "run.log", "RAN\n", 4 }, "'run.log' does not have the sha256" },
-        { "longer", { "run.log", "ran\nx", 5 }, "'run.log' has 5 bytes, the manifest says 4" },
-        { "emptied", { "run.log", "", 0 }, "'run.log' has 0 bytes" },
-        { "missing", { "run.log", NULL, 0 }, "'run.log' is listed but is not in the archive" },
-        { "missing at the end", { "source-at-start.json", NULL, 0 }, "is listed but is not in the archive" },
-        { "extra", { "extra.txt", "x", 1 }, "'extra.txt' is in the archive but is not listed" },
-        { "extra at the end", { "zzz", "x", 1 }, "'zzz' is in the archive but is not listed" },
+        {"changed", {"run.log", "RAN\n", 4}, "'run.log' does not have the sha256"},
+        {"longer", {"run.log", "ran\nx", 5}, "'run.log' has 5 bytes, the manifest says 4"},
+        {"emptied", {"run.log", "", 0}, "'run.log' has 0 bytes"},
+        {"missing", {"run.log", NULL, 0}, "'run.log' is listed but is not in the archive"},
+        {"missing at the end",
+         {"source-at-start.json", NULL, 0},
+         "is listed but is not in the archive"},
+        {"extra", {"extra.txt", "x", 1}, "'extra.txt' is in the archive but is not listed"},
+        {"extra at the end", {"zzz", "x", 1}, "'zzz' is in the archive but is not listed"},
     };
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        AUTO_BUF struct buf forged = { .data = NULL };
+        AUTO_BUF struct buf forged = {.data = NULL};
         char detail[ERR_TEXT_MAX] = "";
         const char *code;
 
@@ -304,13 +367,13 @@ static void members_must_be_what_the_manifest_lists(void **state)
 }
 
 /* The same with a manifest that fits the changed file: every hash is right, the content is not. */
-static const char *judge_with_file(const char *name, const char *text, const char *pointer, const char *json,
-                                   char detail[ERR_TEXT_MAX])
+static const char *judge_with_file(const char *name, const char *text, const char *pointer,
+                                   const char *json, char detail[ERR_TEXT_MAX])
 {
     struct fixture other;
     AUTO_JSON cJSON *m = NULL;
     AUTO_FREE char *manifest = NULL;
-    AUTO_BUF struct buf forged = { .data = NULL };
+    AUTO_BUF struct buf forged = {.data = NULL};
     const char *code;
     size_t len = 0;
 
@@ -322,7 +385,9 @@ static const char *judge_with_file(const char *name, const char *text, const cha
         fixture_set(m, pointer, json);
     manifest = fixture_text(m, &len);
     {
-        const struct change changes[] = { { MANIFEST_NAME, manifest, len }, { name ? name : "zzz", name ? text : NULL, name ? strlen(text) : 0 } };
+        const struct change changes[] = {
+            {MANIFEST_NAME, manifest, len},
+            {name ? name : "zzz", name ? text : NULL, name ? strlen(text) : 0}};
 
         fixture_rebuild(tar, tar_len, changes, 2, &forged);
     }
@@ -339,21 +404,23 @@ static void json_members_must_be_strict_json(void **state)
         const char *code;
         const char *detail;
     } rows[] = {
-        { "results/kvcache/50000.json", "{\"a\":1,\"a\":2}", "IN-JSON", "results/kvcache/50000.json" },
-        { "results/kvcache/50000.json", "{\"a\":NaN}", "IN-JSON", "results/kvcache/50000.json" },
-        { "results/kvcache/50000.json", "{\"a\":9007199254740993}", "IN-JSON", "results/kvcache/50000.json" },
-        { "results/kvcache/50000.json", "{} {}", "IN-JSON", "results/kvcache/50000.json" },
-        { "results/kvcache/50000.json", "", "IN-JSON", "results/kvcache/50000.json" },
-        { "acceptance.json", "{\"verdict\":\"PASS\",}", "IN-JSON", "acceptance.json" },
-        { "audit.json", "\xff", "IN-JSON", "audit.json" },
-        { "host.json", "[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]", "IN-JSON", "host.json" },
-        { "environment.json", "", "IN-JSON", "environment.json" },
-        { "definition.json", "{}", "IN-JSON", "definition.json" },
-        { "definition.json", "x", "IN-JSON", "definition.json" },
-        { "source-at-start.json", "{}", "IN-SOURCE", "source-at-start.json" },
-        { "source-at-end.json", "[]", "IN-SOURCE", "source-at-end.json" },
-        { "source-at-end.json", "x", "IN-JSON", "source-at-end.json" },
-        { "run.log", "not json, and free to be", "VALID", "" },
+        {"results/kvcache/50000.json", "{\"a\":1,\"a\":2}", "IN-JSON",
+         "results/kvcache/50000.json"},
+        {"results/kvcache/50000.json", "{\"a\":NaN}", "IN-JSON", "results/kvcache/50000.json"},
+        {"results/kvcache/50000.json", "{\"a\":9007199254740993}", "IN-JSON",
+         "results/kvcache/50000.json"},
+        {"results/kvcache/50000.json", "{} {}", "IN-JSON", "results/kvcache/50000.json"},
+        {"results/kvcache/50000.json", "", "IN-JSON", "results/kvcache/50000.json"},
+        {"acceptance.json", "{\"verdict\":\"PASS\",}", "IN-JSON", "acceptance.json"},
+        {"audit.json", "\xff", "IN-JSON", "audit.json"},
+        {"host.json", "[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]", "IN-JSON", "host.json"},
+        {"environment.json", "", "IN-JSON", "environment.json"},
+        {"definition.json", "{}", "IN-JSON", "definition.json"},
+        {"definition.json", "x", "IN-JSON", "definition.json"},
+        {"source-at-start.json", "{}", "IN-SOURCE", "source-at-start.json"},
+        {"source-at-end.json", "[]", "IN-SOURCE", "source-at-end.json"},
+        {"source-at-end.json", "x", "IN-JSON", "source-at-end.json"},
+        {"run.log", "not json, and free to be", "VALID", ""},
     };
 
     (void) state;
@@ -367,7 +434,7 @@ static void json_members_must_be_strict_json(void **state)
 
 static void a_deep_or_huge_report_is_refused(void **state)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     char detail[ERR_TEXT_MAX] = "";
     const char *code;
 
@@ -383,24 +450,25 @@ static void a_deep_or_huge_report_is_refused(void **state)
 
 static void the_manifest_must_tell_the_truth(void **state)
 {
-    static const char other[] = "\"1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"";
+    static const char other[] =
+        "\"1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"";
     static const struct {
         const char *pointer;
         const char *json;
         const char *code;
         const char *detail;
     } rows[] = {
-        { "/definition/experiment_sha256", other, "IN-MANIFEST", "another experiment" },
-        { "/definition/policy_sha256", other, "IN-MANIFEST", "another policy" },
-        { "/gate", "\"other\"", "IN-MANIFEST", "definition.json defines gate kvcache-50k" },
-        { "/project", "\"demo/other\"", "IN-MANIFEST", "belongs to project demo/kvcache" },
-        { "/source/start/files", "4", "IN-SOURCE", "source-at-start.json" },
-        { "/source/end/untracked", "4", "IN-SOURCE", "source-at-end.json" },
-        { "/exit_code", "1", "IN-MANIFEST", "did not exit with 0" },
-        { "/files/0/size", "1", "IN-HASH", "bytes, the manifest says 1" },
-        { "/files/0/sha256", other, "IN-HASH", "does not have the sha256" },
-        { "/files", "[]", "IN-MANIFEST", "empty" },
-        { "/attempt", "2", "VALID", "" },
+        {"/definition/experiment_sha256", other, "IN-MANIFEST", "another experiment"},
+        {"/definition/policy_sha256", other, "IN-MANIFEST", "another policy"},
+        {"/gate", "\"other\"", "IN-MANIFEST", "definition.json defines gate kvcache-50k"},
+        {"/project", "\"demo/other\"", "IN-MANIFEST", "belongs to project demo/kvcache"},
+        {"/source/start/files", "4", "IN-SOURCE", "source-at-start.json"},
+        {"/source/end/untracked", "4", "IN-SOURCE", "source-at-end.json"},
+        {"/exit_code", "1", "IN-MANIFEST", "did not exit with 0"},
+        {"/files/0/size", "1", "IN-HASH", "bytes, the manifest says 1"},
+        {"/files/0/sha256", other, "IN-HASH", "does not have the sha256"},
+        {"/files", "[]", "IN-MANIFEST", "empty"},
+        {"/attempt", "2", "VALID", ""},
     };
 
     (void) state;
@@ -414,12 +482,13 @@ static void the_manifest_must_tell_the_truth(void **state)
 
 static void a_manifest_that_is_not_json_is_refused(void **state)
 {
-    static const char *const texts[] = { "", "{}", "{\"schema\":\"cleanrun-manifest/2\"", "\xff\xfe" };
+    static const char *const texts[] = {"", "{}", "{\"schema\":\"cleanrun-manifest/2\"",
+                                        "\xff\xfe"};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        AUTO_BUF struct buf forged = { .data = NULL };
-        const struct change change = { MANIFEST_NAME, texts[i], strlen(texts[i]) };
+        AUTO_BUF struct buf forged = {.data = NULL};
+        const struct change change = {MANIFEST_NAME, texts[i], strlen(texts[i])};
         char detail[ERR_TEXT_MAX] = "";
         const char *code;
 
@@ -434,7 +503,7 @@ static void an_index_made_while_receiving_gives_the_same_answer(void **state)
     AUTO_VERIFY_STREAM struct verify_stream *s = verify_stream_new();
     AUTO_ARCHIVE_INDEX struct archive_index *x = NULL;
     AUTO_FREE char *copy = malloc(tar_len);
-    struct verify_input in = { .keyring = fx.ring };
+    struct verify_input in = {.keyring = fx.ring};
     char detail[ERR_TEXT_MAX] = "";
     const char *code;
 
@@ -472,16 +541,18 @@ static void no_changed_byte_of_the_archive_is_valid(void **state)
         char mask = (char) (1u << test_random_below(&seed, 8));
 
         copy[i] ^= mask;
-        if (strcmp(fixture_judge(&fx, copy, tar_len, envelope, envelope_len, NULL, NULL), "IN-HASH") != 0)
+        if (strcmp(fixture_judge(&fx, copy, tar_len, envelope, envelope_len, NULL, NULL),
+                   "IN-HASH") != 0)
             fail_msg("byte %zu", i);
         copy[i] ^= mask;
     }
 }
 
-/* The same when the liar also holds the key and signs the changed archive, but cannot change what was stated about its manifest. */
+/* The same when the liar also holds the key and signs the changed archive, but cannot change what
+ * was stated about its manifest. */
 static void no_changed_byte_is_valid_even_when_signed_again(void **state)
 {
-    AUTO_MANIFEST struct manifest m = { .document = NULL };
+    AUTO_MANIFEST struct manifest m = {.document = NULL};
     AUTO_FREE char *path = test_join(fx.run, MANIFEST_NAME);
     AUTO_FREE char *text = NULL;
     AUTO_FREE char *copy = malloc(tar_len);
@@ -494,7 +565,8 @@ static void no_changed_byte_is_valid_even_when_signed_again(void **state)
     MUST(manifest_parse(text, text_len, &m, E));
     memcpy(copy, tar, tar_len);
     for (size_t k = 0; k < 2000; k++) {
-        size_t i = k < 600 ? k : test_random_below(&seed, tar_len); /* the first header, then anywhere */
+        size_t i =
+            k < 600 ? k : test_random_below(&seed, tar_len); /* the first header, then anywhere */
         char mask = (char) (1u << test_random_below(&seed, 8));
         AUTO_FREE char *env = NULL;
         struct digest d;
@@ -509,10 +581,11 @@ static void no_changed_byte_is_valid_even_when_signed_again(void **state)
     }
 }
 
-/* Only the hint and unknown members are outside the signature; a change there must leave the signed parts as they were. */
+/* Only the hint and unknown members are outside the signature; a change there must leave the signed
+ * parts as they were. */
 static void no_changed_byte_of_the_envelope_is_valid(void **state)
 {
-    AUTO_DSSE struct dsse want = { .payload_type = NULL };
+    AUTO_DSSE struct dsse want = {.payload_type = NULL};
     AUTO_FREE char *copy = malloc(envelope_len);
     uint64_t seed = 17;
     size_t valid = 0;
@@ -525,15 +598,17 @@ static void no_changed_byte_of_the_envelope_is_valid(void **state)
         char mask = (char) (1u << test_random_below(&seed, 8));
 
         copy[i] ^= mask;
-        if (strcmp(fixture_judge(&fx, tar, tar_len, copy, envelope_len, NULL, NULL), "VALID") == 0) {
-            AUTO_DSSE struct dsse got = { .payload_type = NULL };
+        if (strcmp(fixture_judge(&fx, tar, tar_len, copy, envelope_len, NULL, NULL), "VALID") ==
+            0) {
+            AUTO_DSSE struct dsse got = {.payload_type = NULL};
 
             MUST(dsse_parse(copy, envelope_len, &got, E));
             assert_int_equal(got.payload_len, want.payload_len);
             assert_memory_equal(got.payload, want.payload, got.payload_len);
             assert_string_equal(got.payload_type, want.payload_type);
             assert_int_equal(got.signatures[0].sig_len, want.signatures[0].sig_len);
-            assert_memory_equal(got.signatures[0].sig, want.signatures[0].sig, got.signatures[0].sig_len);
+            assert_memory_equal(got.signatures[0].sig, want.signatures[0].sig,
+                                got.signatures[0].sig_len);
             assert_string_not_equal(got.signatures[0].keyid, want.signatures[0].keyid);
             valid++;
         }
