@@ -159,13 +159,14 @@ int check_out_ignored(const struct git *g, const char *path, struct err *e)
     if (strncmp(real, g->root, root_len) != 0 || real[root_len] != '/')
         return 0;
     /* -v names the file that ignores it: only one of the tree itself counts, as in the fingerprint. */
-    const char *const args[] = {"check-ignore", "-v", "-z", "--no-index", "--", real, NULL};
+    const char *const args[] = {"check-ignore", "-v", "--no-index", "--", real, NULL};
 
     if (git_run(g, args, true, &o, e) < 0)
         return -1;
-    size_t source_len = strlen(o.data);
+    /* "<file>:<line>:<pattern>\t<path>"; .git/info/exclude and personal files have other names. */
+    const char *source_end = strstr(o.data, ".gitignore:");
 
-    if (o.code == 0 && source_len >= 10 && !strcmp(o.data + source_len - 10, ".gitignore") && o.data[0] != '/')
+    if (o.code == 0 && o.data[0] != '/' && source_end && (source_end == o.data || source_end[-1] == '/'))
         return 0;
     return err_set(e, ERR_USAGE, "run.out",
                    "--out lies inside the work tree and no .gitignore ignores it: the run would change its own source");

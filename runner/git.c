@@ -150,7 +150,6 @@ static int run(const struct git *g, const char *const *args, struct git_output *
         "GIT_OPTIONAL_LOCKS=0",
         "GIT_TERMINAL_PROMPT=0",
         "GIT_PAGER=cat",
-        "GIT_LITERAL_PATHSPECS=1",
         g->index_file ? index_var : NULL,
         NULL,
     };

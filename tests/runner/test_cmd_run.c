@@ -527,7 +527,7 @@ static void killed_runner_leaves_no_half_evidence(void **state)
         }
         pid_t runner = start_run(&p);
 
-        pause_ms(length_ms * (i + 1) / 14);
+        pause_ms(length_ms * (i + 1) * 5 / (14 * 4)); /* up to 1.25 runs */
         kill(runner, SIGKILL);
         assert_int_equal(waitpid(runner, &status, 0), runner);
         if (WIFSIGNALED(status))
@@ -544,8 +544,8 @@ static void killed_runner_leaves_no_half_evidence(void **state)
         free(out);
     }
     print_message("killed %d of 14, %d left unfinished, %d complete\n", kills, partial, complete);
-    assert_true(kills >= 8);
-    assert_true(partial >= 4);
+    assert_true(kills >= 6);
+    assert_true(partial >= 3);
     /* The next run starts over an unfinished one of a dead runner. */
     char *done = project_out(&p, "");
     const char *const argv[] = { "rm", "-rf", done, NULL };
