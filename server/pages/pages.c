@@ -28,7 +28,8 @@ static int compile_embedded(struct tmpl_set **out, struct err *e)
     for (size_t i = 0; i < n; i++) {
         const struct embed_file *f = &embed_templates.files[i];
 
-        sources[i] = (struct tmpl_source){.name = f->name, .text = (const char *) f->bytes, .len = f->size};
+        sources[i] =
+            (struct tmpl_source){.name = f->name, .text = (const char *) f->bytes, .len = f->size};
     }
     return tmpl_set_new(sources, n, TMPL_STRICT, out, e);
 }
@@ -40,8 +41,8 @@ static bool is_template(const char *name)
     return dot && (strcmp(dot, ".html") == 0 || strcmp(dot, ".txt") == 0) && !strchr(name, '/');
 }
 
-static int read_sources(int dirfd, const struct file_list *list, struct tmpl_source *sources, char **texts,
-                        size_t *out_n, struct err *e)
+static int read_sources(int dirfd, const struct file_list *list, struct tmpl_source *sources,
+                        char **texts, size_t *out_n, struct err *e)
 {
     size_t n = 0;
 
@@ -127,11 +128,12 @@ const char *page_content_type(const char *name)
 {
     const char *dot = strrchr(name, '.');
 
-    return dot && strcmp(dot, ".html") == 0 ? "text/html; charset=utf-8" : "text/plain; charset=utf-8";
+    return dot && strcmp(dot, ".html") == 0 ? "text/html; charset=utf-8"
+                                            : "text/plain; charset=utf-8";
 }
 
-int page_render(const struct pages *p, const char *name, const cJSON *document, const struct page_context *ctx,
-                struct buf *out, struct err *e)
+int page_render(const struct pages *p, const char *name, const cJSON *document,
+                const struct page_context *ctx, struct buf *out, struct err *e)
 {
     char page[PAGE_NAME_MAX];
     char file[PAGE_NAME_MAX + 8];

@@ -65,8 +65,8 @@ static struct tmpl_op *add_op(struct compiler *c, enum tmpl_op_kind kind)
 
 static int no_memory(const struct compiler *c, struct err *e)
 {
-    return err_set(e, ERR_NOMEM, "template.memory", "%s: no memory, or more than %zu parts", c->t->name,
-                   TMPL_OPS_MAX);
+    return err_set(e, ERR_NOMEM, "template.memory", "%s: no memory, or more than %zu parts",
+                   c->t->name, TMPL_OPS_MAX);
 }
 
 static int begin_line(struct compiler *c, struct err *e)
@@ -145,8 +145,8 @@ static void find_line(const struct compiler *c, struct tag *tag)
 
 static bool name_byte(char ch)
 {
-    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '_' ||
-           ch == '-' || ch == '.';
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
+           ch == '_' || ch == '-' || ch == '.';
 }
 
 static bool name_ok(const char *name, size_t len)
@@ -200,7 +200,8 @@ static int read_tag(const struct compiler *c, size_t from, struct tag *tag, stru
     return 0;
 }
 
-static int set_name(const struct compiler *c, struct tmpl_op *op, const struct tag *tag, struct err *e)
+static int set_name(const struct compiler *c, struct tmpl_op *op, const struct tag *tag,
+                    struct err *e)
 {
     op->name = strndup(c->t->text + tag->name, tag->name_len);
     if (!op->name)
@@ -323,8 +324,8 @@ static int compile(struct compiler *c, struct err *e)
                 return -1;
             break;
         }
-        if (read_tag(c, (size_t) (open - c->t->text), &tag, e) < 0 || add_text(c, at, tag.line_from, e) < 0 ||
-            add_tag(c, &tag, e) < 0)
+        if (read_tag(c, (size_t) (open - c->t->text), &tag, e) < 0 ||
+            add_text(c, at, tag.line_from, e) < 0 || add_tag(c, &tag, e) < 0)
             return -1;
         at = tag.line_to;
     }
@@ -344,7 +345,8 @@ static int kind_of(const char *name, enum tmpl_kind *out, struct err *e)
     else if (n > 4 && strcmp(name + n - 4, ".txt") == 0)
         *out = TMPL_TEXT;
     else
-        return err_set(e, ERR_INPUT, "template.suffix", "template '%s': the name must end .html or .txt", name);
+        return err_set(e, ERR_INPUT, "template.suffix",
+                       "template '%s': the name must end .html or .txt", name);
     return 0;
 }
 
@@ -357,8 +359,8 @@ static const struct tmpl *find(const struct tmpl_set *set, const char *name)
     return NULL;
 }
 
-static int compile_source(struct tmpl_set *set, const struct tmpl_source *source, enum tmpl_mode mode,
-                          struct err *e)
+static int compile_source(struct tmpl_set *set, const struct tmpl_source *source,
+                          enum tmpl_mode mode, struct err *e)
 {
     struct tmpl *t = &set->templates[set->n];
     struct compiler c = {.t = t, .mode = mode, .len = source->len, .at_line_start = true};
@@ -368,7 +370,8 @@ static int compile_source(struct tmpl_set *set, const struct tmpl_source *source
     if (find(set, source->name))
         return err_set(e, ERR_INPUT, "template.name", "template '%s' exists twice", source->name);
     if (memchr(source->text, 0, source->len))
-        return err_set(e, ERR_INPUT, "template.nul", "template '%s' holds a NUL byte", source->name);
+        return err_set(e, ERR_INPUT, "template.nul", "template '%s' holds a NUL byte",
+                       source->name);
     set->n++;
     t->name = strdup(source->name);
     t->text = strndup(source->text, source->len);
@@ -382,7 +385,8 @@ static bool same_name(const char *part, const struct tmpl *t, const struct tmpl 
 {
     size_t n = strlen(part);
 
-    return t->kind == in->kind && strncmp(t->name, part, n) == 0 && t->name[n] == '.' && !strchr(t->name + n + 1, '.');
+    return t->kind == in->kind && strncmp(t->name, part, n) == 0 && t->name[n] == '.' &&
+           !strchr(t->name + n + 1, '.');
 }
 
 static int link_partials(struct tmpl_set *set, struct tmpl *t, enum tmpl_mode mode, struct err *e)
@@ -398,13 +402,14 @@ static int link_partials(struct tmpl_set *set, struct tmpl *t, enum tmpl_mode mo
                 op->to = k;
         }
         if (op->to == SIZE_MAX && mode == TMPL_STRICT)
-            return err_set(e, ERR_INPUT, "template.partial", "%s: unknown partial '%s'", t->name, op->name);
+            return err_set(e, ERR_INPUT, "template.partial", "%s: unknown partial '%s'", t->name,
+                           op->name);
     }
     return 0;
 }
 
-int tmpl_set_new(const struct tmpl_source *sources, size_t n, enum tmpl_mode mode, struct tmpl_set **out,
-                 struct err *e)
+int tmpl_set_new(const struct tmpl_source *sources, size_t n, enum tmpl_mode mode,
+                 struct tmpl_set **out, struct err *e)
 {
     AUTO_TMPL_SET struct tmpl_set *set = calloc(1, sizeof(*set));
 

@@ -83,7 +83,8 @@ static const char *after_lt(struct tmpl_markup *m, const char *text, size_t at, 
     if (starts_with(text, at, to, "script") && !starts_with(text, at, to, "script src=\""))
         return "an inline script";
     m->last = text[at];
-    m->place = is_letter(text[at]) || text[at] == '/' || text[at] == '!' ? TMPL_IN_TAG : TMPL_IN_DATA;
+    m->place =
+        is_letter(text[at]) || text[at] == '/' || text[at] == '!' ? TMPL_IN_TAG : TMPL_IN_DATA;
     return NULL;
 }
 
@@ -96,7 +97,8 @@ static const char *in_value(struct tmpl_markup *m, char c)
     return NULL;
 }
 
-const char *tmpl_markup_feed(struct tmpl_markup *m, const char *text, size_t from, size_t to, size_t *out_at)
+const char *tmpl_markup_feed(struct tmpl_markup *m, const char *text, size_t from, size_t to,
+                             size_t *out_at)
 {
     for (size_t at = from; at < to; at++) {
         const char *refusal = NULL;

@@ -1,6 +1,6 @@
 /*
- * tmpl_markup: where in HTML a template's text stands: enough of a tokenizer to know whether a value
- * may be written there. Not a validator. One compiler at a time.
+ * tmpl_markup: where in HTML a template's text stands: enough of a tokenizer to know whether a
+ * value may be written there. Not a validator. One compiler at a time.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
-/* tmpl_ops: the compiled form of a template, shared by tmpl.c (compiler) and tmpl_run.c (renderer) only. */
+/* tmpl_ops: the compiled form of a template, shared by tmpl.c (compiler) and tmpl_run.c (renderer)
+ * only. */
 #pragma once
 
 #include <stddef.h>
@@ -13,7 +14,8 @@ enum tmpl_op_kind {
     TMPL_OP_SECTION,  /* to: its TMPL_OP_END */
     TMPL_OP_INVERTED, /* to: its TMPL_OP_END */
     TMPL_OP_END,      /* to: its opening */
-    TMPL_OP_PARTIAL,  /* to: index of the template, or SIZE_MAX for a missing one; [from, len): indentation */
+    TMPL_OP_PARTIAL,  /* to: index of the template, or SIZE_MAX for a missing one; [from, len):
+                         indentation */
 };
 
 struct tmpl_op {
@@ -28,7 +30,7 @@ struct tmpl_op {
 
 struct tmpl {
     char *name;
-    char *text;  /* NUL-terminated copy */
+    char *text; /* NUL-terminated copy */
     enum tmpl_kind kind;
     struct tmpl_op *ops;
     size_t n_ops;

@@ -1,4 +1,6 @@
-/* The renderer: a small machine over the compiled parts with its own stack, so depth has a fixed bound. */
+/* The renderer: a small machine over the compiled parts with its own stack, so depth has a fixed
+ * bound. */
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -7,15 +9,15 @@
 #include "server/pages/tmpl.h"
 #include "server/pages/tmpl_ops.h"
 
-#define FRAMES_MAX ((TMPL_PARTIAL_DEPTH + 1) * (TMPL_SECTION_DEPTH + 1))
+#define FRAMES_MAX ((size_t) (TMPL_PARTIAL_DEPTH + 1) * (TMPL_SECTION_DEPTH + 1))
 #define INDENT_MAX 256
 
 struct frame {
     bool partial;
-    const cJSON *context; /* section: what names are looked up in */
-    const cJSON *next;    /* section: the next element of the array */
-    size_t pc;            /* section: its first op; partial: where to go on */
-    const struct tmpl *back;       /* partial: the template to go on with */
+    const cJSON *context;           /* section: what names are looked up in */
+    const cJSON *next;              /* section: the next element of the array */
+    size_t pc;                      /* section: its first op; partial: where to go on */
+    const struct tmpl *back;        /* partial: the template to go on with */
     size_t indent_from, indent_len; /* partial: the outer indentation */
 };
 
@@ -123,7 +125,8 @@ static void write_text(struct buf *out, const char *s)
             buf_putc(out, ' ');
         else if (c < 0x20 || c == 0x7f)
             buf_putc(out, '?');
-        else if (c == 0xc2 && (unsigned char) s[i + 1] >= 0x80 && (unsigned char) s[i + 1] <= 0x9f) {
+        else if (c == 0xc2 && (unsigned char) s[i + 1] >= 0x80 &&
+                 (unsigned char) s[i + 1] <= 0x9f) {
             buf_putc(out, '?');
             i++;
         } else
@@ -208,7 +211,8 @@ static int enter_partial(struct run *r, const struct tmpl_op *op, struct err *e)
     r->pc++;
     if (op->to == SIZE_MAX)
         return 0;
-    if (r->n_partials == TMPL_PARTIAL_DEPTH || r->n_frames == FRAMES_MAX || op->len > INDENT_MAX - r->indent_len)
+    if (r->n_partials == TMPL_PARTIAL_DEPTH || r->n_frames == FRAMES_MAX ||
+        op->len > INDENT_MAX - r->indent_len)
         return too_deep(r, e);
     r->frames[r->n_frames++] = (struct frame){
         .partial = true,
@@ -236,6 +240,7 @@ static bool leave_template(struct run *r)
     if (r->n_frames == 0)
         return false;
     top = &r->frames[--r->n_frames];
+    assert(top->partial && top->back); /* sections are closed within their template */
     r->n_partials--;
     r->t = top->back;
     r->pc = top->pc;
@@ -274,14 +279,21 @@ static int step(struct run *r, struct err *e)
     return 0;
 }
 
-int tmpl_render(const struct tmpl_set *set, const char *name, const cJSON *data, struct buf *out, struct err *e)
+static const struct tmpl *find(const struct tmpl_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        if (strcmp(set->templates[i].name, name) == 0)
+            return &set->templates[i];
+    }
+    return NULL;
+}
+
+int tmpl_render(const struct tmpl_set *set, const char *name, const cJSON *data, struct buf *out,
+                struct err *e)
 {
     struct run r = {.set = set, .root = data, .out = out};
 
-    for (size_t i = 0; i < set->n && !r.t; i++) {
-        if (strcmp(set->templates[i].name, name) == 0)
-            r.t = &set->templates[i];
-    }
+    r.t = find(set, name);
     if (!r.t)
         return err_set(e, ERR_NOTFOUND, "template.unknown", "no template '%s'", name);
     while (!out->failed) {

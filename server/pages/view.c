@@ -30,14 +30,16 @@ static bool add_object(struct objects *o, cJSON *node)
     return true;
 }
 
-/* Values that the document only carries (a field of a report, a machine fact) must stay as they are. */
+/* Values that the document only carries (a field of a report, a machine fact) must stay as they
+ * are. */
 static bool is_foreign(const cJSON *parent, const char *key)
 {
     static const char *const values[] = {"baseline", "current", "limit", "actual", "value"};
 
     if (!key)
         return false;
-    if (strcmp(key, "facts") == 0 || strcmp(key, "readings") == 0 || strcmp(key, "environment") == 0)
+    if (strcmp(key, "facts") == 0 || strcmp(key, "readings") == 0 ||
+        strcmp(key, "environment") == 0)
         return true;
     if (!json_get(parent, "code") && !json_get(parent, "operator") && !json_get(parent, "field"))
         return false;
@@ -108,7 +110,8 @@ static void decorate_string(struct view *v, cJSON *o, const char *key, const cha
         add_stamp(v, o, key, value);
     else if (strcmp(key, "commit") == 0)
         add_short(v, o, key, value, 8);
-    else if (ends_with(key, "sha256") || strcmp(key, "keyid") == 0 || strcmp(key, "fingerprint") == 0)
+    else if (ends_with(key, "sha256") || strcmp(key, "keyid") == 0 ||
+             strcmp(key, "fingerprint") == 0)
         add_short(v, o, key, value, 12);
     else if (strcmp(key, "run") == 0)
         view_format(v, o, "run_short", "%s", strlen(value) > 8 ? value + strlen(value) - 8 : value);
@@ -174,7 +177,8 @@ static int decorate_all(struct view *v, struct err *e)
         decorate(v, o);
     }
     free(objects.at);
-    return found ? 0 : err_set(e, ERR_LIMIT, "page.document", "the document is too large for a page");
+    return found ? 0
+                 : err_set(e, ERR_LIMIT, "page.document", "the document is too large for a page");
 }
 
 /* "http://host/below/" → "/below" */
@@ -225,7 +229,8 @@ static void add_page(struct view *v, const char *name)
     json_add_string(&v->doc, page, "name", name);
     json_add_string(&v->doc, page, "prefix", v->prefix);
     json_add_string(&v->doc, page, "version", v->ctx->version ? v->ctx->version : "");
-    view_format(v, page, "style", "%s%s", v->prefix, v->ctx->style ? v->ctx->style : "/web/style.css");
+    view_format(v, page, "style", "%s%s", v->prefix,
+                v->ctx->style ? v->ctx->style : "/web/style.css");
     add_origin(v, page);
     view_time(v, page, "rendered", iso);
     add_twin(v, page, "json", ".json");
@@ -258,10 +263,12 @@ static void view_nothing(struct view *v, cJSON *root)
 }
 
 static const struct page_row page_rows[] = {
-    {"home", view_home, false},           {"project", view_project, false}, {"gate", view_gate, false},
-    {"run", view_run, false},             {"compare", view_compare, false}, {"commit", view_commit, false},
-    {"baselines", view_baselines, false}, {"baseline", view_baseline, false}, {"help", view_nothing, false},
-    {"reason", view_nothing, false},      {"error", view_problem, true},
+    {"home", view_home, false},           {"project", view_project, false},
+    {"gate", view_gate, false},           {"run", view_run, false},
+    {"compare", view_compare, false},     {"commit", view_commit, false},
+    {"baselines", view_baselines, false}, {"baseline", view_baseline, false},
+    {"help", view_nothing, false},        {"reason", view_nothing, false},
+    {"error", view_problem, true},
 };
 
 /* Which template shows it: a refusal is a page of its own. */
@@ -298,8 +305,8 @@ static int build(struct view *v, const struct page_row *row, const cJSON *docume
     return 0;
 }
 
-int view_build(const char *page, bool text, const cJSON *document, const struct page_context *ctx, cJSON **out_data,
-               const char **out_template, struct err *e)
+int view_build(const char *page, bool text, const cJSON *document, const struct page_context *ctx,
+               cJSON **out_data, const char **out_template, struct err *e)
 {
     struct view v = {.ctx = ctx, .text = text};
     const struct page_row *row = NULL;

@@ -1,7 +1,7 @@
 /*
  * Chart geometry. A chart is an SVG as wide as the page: rectangles, ticks and labels are placed in
- * percent; lines live in a nested SVG of 1000 × 1000 that stretches. So one drawing serves a phone and
- * a desk, and letters never shrink.
+ * percent; lines live in a nested SVG of 1000 × 1000 that stretches. So one drawing serves a phone
+ * and a desk, and letters never shrink.
  */
 #include <math.h>
 #include <string.h>
@@ -55,7 +55,8 @@ static struct axis nice_axis(double low, double high, double *out_step)
     return (struct axis){.low = floor(low / step) * step, .high = ceil((low + span) / step) * step};
 }
 
-static void add_ticks(struct view *v, cJSON *o, const char *key, const struct axis *a, double step, bool horizontal)
+static void add_ticks(struct view *v, cJSON *o, const char *key, const struct axis *a, double step,
+                      bool horizontal)
 {
     cJSON *ticks = json_add_array(&v->doc, o, key);
 
@@ -81,7 +82,7 @@ static bool sample(const cJSON *pair, double *out_t, double *out_kib)
 {
     const cJSON *t = cJSON_IsArray(pair) ? pair->child : NULL;
 
-    if (!cJSON_IsNumber(t) || !cJSON_IsNumber(t->next))
+    if (!t || !cJSON_IsNumber(t) || !cJSON_IsNumber(t->next))
         return false;
     *out_t = t->valuedouble;
     *out_kib = t->next->valuedouble;
@@ -120,7 +121,8 @@ static struct extent measure(const cJSON *samples)
     return x;
 }
 
-static void add_line(struct view *v, cJSON *chart, const cJSON *samples, const struct axis *x, const struct axis *y)
+static void add_line(struct view *v, cJSON *chart, const cJSON *samples, const struct axis *x,
+                     const struct axis *y)
 {
     AUTO_BUF struct buf b;
     size_t n = 0;
@@ -173,7 +175,8 @@ static bool window_span(const cJSON *w, struct axis *out)
         *out = (struct axis){.low = start, .high = end};
         return end >= start;
     }
-    if (!view_double(w, "requested_start_secs", &start) || !view_double(w, "requested_end_secs", &end))
+    if (!view_double(w, "requested_start_secs", &start) ||
+        !view_double(w, "requested_end_secs", &end))
         return false;
     *out = (struct axis){.low = start * 1000, .high = end * 1000};
     return end >= start;
@@ -188,7 +191,8 @@ static void add_span(struct view *v, cJSON *o, const struct axis *x, double from
 }
 
 /* Bands with their representative points, joined by a line. */
-static void add_bands(struct view *v, cJSON *o, const cJSON *bound, const struct axis *x, const struct axis *y)
+static void add_bands(struct view *v, cJSON *o, const cJSON *bound, const struct axis *x,
+                      const struct axis *y)
 {
     cJSON *bands = json_add_array(&v->doc, o, "bands");
     cJSON *points = json_add_array(&v->doc, o, "points");
@@ -209,14 +213,16 @@ static void add_bands(struct view *v, cJSON *o, const cJSON *bound, const struct
 
             percent(v, p, "x", x_of(x, t));
             percent(v, p, "y", y_of(y, mb));
-            buf_printf(&line, "%s%.1f,%.1f", line.len ? " " : "", x_of(x, t) * 10, y_of(y, mb) * 10);
+            buf_printf(&line, "%s%.1f,%.1f", line.len ? " " : "", x_of(x, t) * 10,
+                       y_of(y, mb) * 10);
         }
     }
     if (!line.failed && line.data)
         json_add_string(&v->doc, o, "slope", line.data);
 }
 
-static void add_windows(struct view *v, cJSON *chart, const cJSON *windows, const struct axis *x, const struct axis *y)
+static void add_windows(struct view *v, cJSON *chart, const cJSON *windows, const struct axis *x,
+                        const struct axis *y)
 {
     cJSON *list = json_add_array(&v->doc, chart, "windows");
 
@@ -229,7 +235,8 @@ static void add_windows(struct view *v, cJSON *chart, const cJSON *windows, cons
         o = json_add_object(&v->doc, list, NULL);
         add_span(v, o, x, span.low, span.high);
         json_add_string(&v->doc, o, "name", view_str(w, "name"));
-        json_add_bool(&v->doc, o, "labelled", x_of(x, span.high) - x_of(x, span.low) >= LABEL_MIN_PERCENT);
+        json_add_bool(&v->doc, o, "labelled",
+                      x_of(x, span.high) - x_of(x, span.low) >= LABEL_MIN_PERCENT);
         add_bands(v, o, json_get(w, "bound"), x, y);
     }
 }
@@ -246,7 +253,8 @@ static void add_sentence(struct view *v, cJSON *chart, const struct extent *x, c
     view_num_text((x->t.high - x->t.low) / 1000, false, v->text, span);
     if (!view_double(series, "n_total", &total))
         total = (double) x->n;
-    view_format(v, chart, "sentence", "Resident memory from %s MB at the beginning to %s MB at the end, over %s s.",
+    view_format(v, chart, "sentence",
+                "Resident memory from %s MB at the beginning to %s MB at the end, over %s s.",
                 first, last, span);
     view_format(v, chart, "drawn", "%zu of %.0f samples are drawn.", x->n, total);
 }
@@ -278,8 +286,8 @@ void view_series(struct view *v, cJSON *root)
     add_ticks(v, chart, "x_ticks", &x, view_nice_step(x.high - x.low, 5), true);
 }
 
-static void add_phase(struct view *v, cJSON *list, const cJSON *marker, const cJSON *next, const struct axis *x,
-                      size_t number)
+static void add_phase(struct view *v, cJSON *list, const cJSON *marker, const cJSON *next,
+                      const struct axis *x, size_t number)
 {
     double from = 0;
     double to = 0;
@@ -331,7 +339,8 @@ void view_timeline(struct view *v, cJSON *root)
     list = json_add_array(&v->doc, timeline, "phases");
     for (const cJSON *p = view_first(phases); p; p = view_next(p))
         add_phase(v, list, p, p->next, &x, number++);
-    view_format(v, timeline, "sentence", "%zu phase marks in %.1f seconds.", number - 1, (x.high - x.low) / 1000);
+    view_format(v, timeline, "sentence", "%zu phase marks in %.1f seconds.", number - 1,
+                (x.high - x.low) / 1000);
     x = (struct axis){.low = x.low / 1000, .high = x.high / 1000};
     add_ticks(v, timeline, "x_ticks", &x, view_nice_step(x.high - x.low, 5), true);
 }
@@ -344,8 +353,10 @@ static void add_history_point(struct view *v, cJSON *chart, const cJSON *point, 
 
     percent(v, o, "x", x);
     percent(v, o, "y", y);
-    json_add_bool(&v->doc, o, "bad", strcmp(verdict, "REGRESSION") == 0 || strcmp(verdict, "FAIL") == 0);
-    json_add_bool(&v->doc, o, "hollow", strcmp(verdict, "NON_COMPARABLE") == 0 || verdict[0] == '\0');
+    json_add_bool(&v->doc, o, "bad",
+                  strcmp(verdict, "REGRESSION") == 0 || strcmp(verdict, "FAIL") == 0);
+    json_add_bool(&v->doc, o, "hollow",
+                  strcmp(verdict, "NON_COMPARABLE") == 0 || verdict[0] == '\0');
     json_add_string(&v->doc, o, "run", view_str(point, "run"));
 }
 
@@ -361,7 +372,8 @@ static void add_history_line(struct view *v, cJSON *chart, struct buf *b)
     buf_clear(b);
 }
 
-static void draw_history(struct view *v, cJSON *chart, const cJSON *points, const struct axis *y, size_t n)
+static void draw_history(struct view *v, cJSON *chart, const cJSON *points, const struct axis *y,
+                         size_t n)
 {
     AUTO_BUF struct buf b;
     size_t i = 0;
@@ -412,8 +424,8 @@ void view_history(struct view *v, cJSON *metric)
     view_num_text(y.low, false, v->text, low);
     view_num_text(y.high, false, v->text, high);
     chart = json_add_object(&v->doc, metric, "chart");
-    view_format(v, chart, "sentence", "%s over %zu runs: %s to %s%s%s", view_str(metric, "label"), n, low, high,
-                unit.name[0] ? " " : "", unit.name);
+    view_format(v, chart, "sentence", "%s over %zu runs: %s to %s%s%s", view_str(metric, "label"),
+                n, low, high, unit.name[0] ? " " : "", unit.name);
     y = nice_axis(y.low, y.high, &step);
     add_ticks(v, chart, "y_ticks", &y, step, false);
     draw_history(v, chart, points, &y, n);

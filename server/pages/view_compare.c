@@ -53,7 +53,8 @@ static void add_limit(struct view *v, cJSON *c, const struct limit *l, struct vi
         view_num_text(l->floor / unit.divisor, false, v->text, text);
         view_format(v, c, "limit_text", "floor %s %s", text, unit.name);
     } else if (l->has_tolerance) {
-        view_pct_text(l->lower_is_worse ? -l->tolerance : l->tolerance, (double) NAN, v->text, text);
+        view_pct_text(l->lower_is_worse ? -l->tolerance : l->tolerance, (double) NAN, v->text,
+                      text);
         json_add_string(&v->doc, c, "limit_text", text);
     }
 }
@@ -61,7 +62,8 @@ static void add_limit(struct view *v, cJSON *c, const struct limit *l, struct vi
 static void add_comparison(struct view *v, cJSON *c)
 {
     struct limit l = read_limit(c);
-    double magnitude = fmax(fabs(l.has_baseline ? l.baseline : 0), fabs(l.has_current ? l.current : 0));
+    double magnitude =
+        fmax(fabs(l.has_baseline ? l.baseline : 0), fabs(l.has_current ? l.current : 0));
     struct view_unit unit = view_unit_for(magnitude, view_str(c, "unit"));
 
     if (l.has_baseline)
@@ -74,7 +76,8 @@ static void add_comparison(struct view *v, cJSON *c)
         json_add_string(&v->doc, c, "label_shown", view_str(c, "metric"));
     else
         json_add_string(&v->doc, c, "label_shown", view_str(c, "label"));
-    json_add_string(&v->doc, c, "better", l.lower_is_worse ? "higher is better" : "lower is better");
+    json_add_string(&v->doc, c, "better",
+                    l.lower_is_worse ? "higher is better" : "lower is better");
 }
 
 /* How much of the limit is used; gated before informational, regressions before all. */
@@ -86,7 +89,8 @@ static double badness(const cJSON *c)
     if (l.near_zero)
         used = l.has_current && l.floor > 0 ? l.current / l.floor : 0;
     else if (l.has_delta)
-        used = (l.lower_is_worse ? -l.delta : l.delta) / (l.has_tolerance && l.tolerance > 0 ? l.tolerance : 1);
+        used = (l.lower_is_worse ? -l.delta : l.delta) /
+               (l.has_tolerance && l.tolerance > 0 ? l.tolerance : 1);
     if (l.near_zero && l.lower_is_worse)
         used = -used;
     return used;
@@ -127,9 +131,10 @@ static void name_worst(struct view *v, cJSON *root, const cJSON *worst)
     const cJSON *change = json_get(worst, "change");
     const char *space = view_str(after, "unit")[0] ? " " : "";
 
-    view_format(v, root, "say_strong", "%s %s%s%s, before %s%s%s%s%s; limit: %s.", view_str(worst, "label_shown"),
-                view_str(after, "text"), space, view_str(after, "unit"), view_str(before, "text"), space,
-                view_str(before, "unit"), change ? ", " : "", change ? view_str(change, "text") : "",
+    view_format(v, root, "say_strong", "%s %s%s%s, before %s%s%s%s%s; limit: %s.",
+                view_str(worst, "label_shown"), view_str(after, "text"), space,
+                view_str(after, "unit"), view_str(before, "text"), space, view_str(before, "unit"),
+                change ? ", " : "", change ? view_str(change, "text") : "",
                 view_str(worst, "limit_text"));
 }
 
@@ -141,7 +146,8 @@ static void add_saying(struct view *v, cJSON *root, const cJSON *audit)
 
     if (worst && strcmp(bad, "0") != 0) {
         name_worst(v, root, worst);
-        view_format(v, root, "say", "%s of %s gated metrics beyond the limit. ", bad, view_str(audit, "n_gated"));
+        view_format(v, root, "say", "%s of %s gated metrics beyond the limit. ", bad,
+                    view_str(audit, "n_gated"));
     } else if (worst) {
         view_format(v, root, "say_strong", "All %s gated metrics are within their limits.",
                     view_str(audit, "n_gated"));
@@ -161,7 +167,8 @@ static void add_identity(struct view *v, cJSON *audit)
     for (cJSON *r = view_first(inferred); r; r = view_next(r))
         view_format(v, r, "n_fields", "%zu", view_count(json_get(r, "fields")));
     json_add_bool(&v->doc, audit, "has_inferred", view_count(inferred) > 0);
-    json_add_bool(&v->doc, audit, "has_not_recorded", view_count(json_get(identity, "not_recorded")) > 0);
+    json_add_bool(&v->doc, audit, "has_not_recorded",
+                  view_count(json_get(identity, "not_recorded")) > 0);
     view_format(v, audit, "n_equal", "%zu", view_count(equal));
     view_format(v, audit, "n_different", "%zu", view_count(view_get(identity, "different")));
 }
@@ -169,7 +176,8 @@ static void add_identity(struct view *v, cJSON *audit)
 /* What was seen but not compared: never left out silently. */
 static void add_coverage(struct view *v, cJSON *audit)
 {
-    static const char *const lists[] = {"baseline_only", "current_only", "not_compared", "unreadable", "ungated"};
+    static const char *const lists[] = {"baseline_only", "current_only", "not_compared",
+                                        "unreadable", "ungated"};
     const cJSON *coverage = json_get(audit, "coverage");
     size_t n = 0;
 
@@ -189,7 +197,8 @@ static const char *why_of(const cJSON *different, const cJSON *reason)
     return view_str(reason, "text");
 }
 
-static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON *different, const cJSON *reason)
+static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON *different,
+                       const cJSON *reason)
 {
     const char *code = view_str(reason, "code");
     const struct reason_info *info = reason_find(code);
@@ -197,7 +206,8 @@ static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON 
     const cJSON *current = json_get(reason, "current");
     bool has_values = view_str(reason, "field")[0] || baseline || current;
     cJSON *o = json_add_object(&v->doc, has_values ? fields : plain, NULL);
-    const char *where = view_str(reason, "field")[0] ? view_str(reason, "field") : view_str(reason, "path");
+    const char *where =
+        view_str(reason, "field")[0] ? view_str(reason, "field") : view_str(reason, "path");
     const char *why = why_of(different, reason);
 
     json_add_string(&v->doc, o, "code", code);

@@ -5,7 +5,7 @@
 #include "base/json_in.h"
 #include "server/pages/view_parts.h"
 
-#define ALIGN_MAX ((size_t) 256) /* longer lists are compared by position */
+#define ALIGN_MAX ((size_t) 256)   /* longer lists are compared by position */
 #define EQUAL_RUN_MAX ((size_t) 6) /* more equal elements in a row are only counted */
 
 /* One row of the alignment; baseline or current is NULL where the side has nothing. */
@@ -56,7 +56,8 @@ static void align_by_position(struct slots *s, const cJSON *a, const cJSON *b)
     const cJSON *y = b->child;
 
     while ((x || y) && !s->failed) {
-        add_slot(s, (struct slot){.baseline = x, .current = y, .equal = x && y && json_equal(x, y)});
+        add_slot(s,
+                 (struct slot){.baseline = x, .current = y, .equal = x && y && json_equal(x, y)});
         x = x ? x->next : NULL;
         y = y ? y->next : NULL;
     }
@@ -98,7 +99,8 @@ static void walk(const struct matrix *x, struct slots *s)
             add_slot(s, (struct slot){.baseline = x->a[i], .current = x->b[j], .equal = true});
             i++;
             j++;
-        } else if (j == x->m || (i < x->n && x->length[cell(x, i + 1, j)] >= x->length[cell(x, i, j + 1)])) {
+        } else if (j == x->m ||
+                   (i < x->n && x->length[cell(x, i + 1, j)] >= x->length[cell(x, i, j + 1)])) {
             add_one_sided(s, x->a[i++], NULL);
         } else {
             add_one_sided(s, NULL, x->b[j++]);
@@ -161,8 +163,8 @@ static bool needs_quotes(const cJSON *value, const cJSON *other)
     return cJSON_IsString(value) && other && !cJSON_IsString(other);
 }
 
-static void add_item(struct view *v, cJSON *items, const struct slot *slot, const cJSON *value, const cJSON *other,
-                     bool last)
+static void add_item(struct view *v, cJSON *items, const struct slot *slot, const cJSON *value,
+                     const cJSON *other, bool last)
 {
     cJSON *item = json_add_object(&v->doc, items, NULL);
     AUTO_FREE char *text = view_value_text(value, needs_quotes(value, other));
@@ -223,7 +225,8 @@ void view_difference(struct view *v, cJSON *o, const cJSON *baseline, const cJSO
 
     if (cJSON_IsArray(baseline) && cJSON_IsArray(current) && (baseline->child || current->child))
         align_arrays(&s, baseline, current);
-    else if (cJSON_IsObject(baseline) && cJSON_IsObject(current) && (baseline->child || current->child))
+    else if (cJSON_IsObject(baseline) && cJSON_IsObject(current) &&
+             (baseline->child || current->child))
         align_objects(&s, baseline, current);
     else
         add_slot(&s, (struct slot){

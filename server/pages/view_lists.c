@@ -51,7 +51,8 @@ static void add_gates(struct view *v, cJSON *root)
     for (cJSON *g = view_first(gates); g; g = view_next(g)) {
         add_recent(v, g);
         if (!view_str(g, "gate_url")[0] && view_str(g, "project")[0])
-            view_format(v, g, "gate_url", "%s/p/%s/%s", v->prefix, view_str(g, "project"), view_str(g, "gate"));
+            view_format(v, g, "gate_url", "%s/p/%s/%s", v->prefix, view_str(g, "project"),
+                        view_str(g, "gate"));
     }
     view_sort(v, gates, compare_verdicts);
     json_add_bool(&v->doc, root, "has_gates", view_count(gates) > 0);
@@ -65,7 +66,8 @@ static void add_runners(struct view *v, cJSON *root)
         int64_t us = 0;
 
         json_add_bool(&v->doc, r, "seen_lately",
-                      clock_parse_rfc3339(view_str(r, "last_seen"), &us) && v->ctx->now_us - us < OFFLINE_US);
+                      clock_parse_rfc3339(view_str(r, "last_seen"), &us) &&
+                          v->ctx->now_us - us < OFFLINE_US);
     }
     json_add_bool(&v->doc, root, "has_runners", view_count(runners) > 0);
 }
@@ -81,7 +83,8 @@ void view_project(struct view *v, cJSON *root)
 {
     add_gates(v, root);
     json_add_bool(&v->doc, root, "has_commits", view_count(json_get(root, "commits")) > 0);
-    json_add_bool(&v->doc, root, "has_attempts", view_count(json_get(root, "unsigned_attempts")) > 0);
+    json_add_bool(&v->doc, root, "has_attempts",
+                  view_count(json_get(root, "unsigned_attempts")) > 0);
 }
 
 void view_definition(struct view *v, cJSON *definition)
@@ -140,7 +143,8 @@ void view_gate(struct view *v, cJSON *root)
     json_add_bool(&v->doc, root, "has_runs", view_count(runs) > 0);
     json_add_bool(&v->doc, root, "has_history", view_count(history) > 0);
     json_add_bool(&v->doc, root, "has_definition", cJSON_IsObject(json_get(root, "definition")));
-    json_add_bool(&v->doc, root, "has_attempts", view_count(json_get(root, "invalid_attempts")) > 0);
+    json_add_bool(&v->doc, root, "has_attempts",
+                  view_count(json_get(root, "invalid_attempts")) > 0);
 }
 
 void view_commit(struct view *v, cJSON *root)

@@ -140,11 +140,13 @@ void view_pct_text(double v, double limit, bool ascii, char out[VIEW_TEXT])
     if (num_is_safe_integer(v))
         decimals = 0;
     while (decimals > 0 && decimals < 4 && !num_same(magnitude, limit) &&
-           (num_same(round_to(magnitude, decimals), limit) || num_same(round_to(magnitude, decimals), 0)))
+           (num_same(round_to(magnitude, decimals), limit) ||
+            num_same(round_to(magnitude, decimals), 0)))
         decimals++;
     (void) snprintf(digits, sizeof(digits), "%.*f", decimals, magnitude);
     group(digits, grouped, sizeof(grouped));
-    (void) snprintf(out, VIEW_TEXT, "%s%s %%", sign_of(num_same(v, 0) ? 0 : v, true, ascii), grouped);
+    (void) snprintf(out, VIEW_TEXT, "%s%s %%", sign_of(num_same(v, 0) ? 0 : v, true, ascii),
+                    grouped);
 }
 
 void view_age_text(int64_t age_us, char out[VIEW_TEXT])

@@ -240,5 +240,6 @@ void view_sort(struct view *v, cJSON *array, int (*compare)(const cJSON *, const
     }
     qsort(items, n, sizeof(*items), compare_items);
     for (size_t i = 0; i < n; i++)
-        (void) json_add(&v->doc, array, NULL, items[i].node); /* a failure is kept in the document */
+        (void) json_add(&v->doc, array, NULL,
+                        items[i].node); /* a failure is kept in the document */
 }

@@ -1,4 +1,5 @@
-/* view_parts: the pieces that the view_*.c files share; private to server/pages. One view, one thread. */
+/* view_parts: the pieces that the view_*.c files share; private to server/pages. One view, one
+ * thread. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -14,21 +15,24 @@
 struct view {
     struct json_doc doc; /* the copy with its additions; failed when memory ran out */
     const struct page_context *ctx;
-    bool text;       /* ASCII signs for a terminal */
+    bool text;              /* ASCII signs for a terminal */
     char prefix[VIEW_TEXT]; /* path part of the base URL, "" or "/below" */
 };
 
 /* ---- view_num.c: numbers as people read them (no allocation) */
 
-/* A unit fit for reading: ns → µs, ms, s; bytes → KiB, MiB. divisor 1 and the same unit when nothing fits better. */
+/* A unit fit for reading: ns → µs, ms, s; bytes → KiB, MiB. divisor 1 and the same unit when
+ * nothing fits better. */
 struct view_unit {
     double divisor;
     const char *name;
 };
 struct view_unit view_unit_for(double magnitude, const char *unit);
-/* Integers exactly, with group commas; others rounded, never to a whole number that they are not. */
+/* Integers exactly, with group commas; others rounded, never to a whole number that they are not.
+ */
 void view_num_text(double v, bool sign, bool ascii, char out[VIEW_TEXT]);
-/* "+7.4 %"; as many digits (≤ 4) as it takes to differ from `limit` when it does (NAN: no limit). */
+/* "+7.4 %"; as many digits (≤ 4) as it takes to differ from `limit` when it does (NAN: no limit).
+ */
 void view_pct_text(double v, double limit, bool ascii, char out[VIEW_TEXT]);
 /* "25 min ago", "in 3 h". */
 void view_age_text(int64_t age_us, char out[VIEW_TEXT]);
@@ -37,17 +41,19 @@ double view_nice_step(double span, unsigned max);
 
 /* ---- view_parts.c: additions to the copy */
 
-cJSON *view_get(const cJSON *object, const char *key); /* as json_get, for our own copy */
+cJSON *view_get(const cJSON *object, const char *key);      /* as json_get, for our own copy */
 const char *view_str(const cJSON *object, const char *key); /* "" when absent or no string */
 bool view_flag(const cJSON *object, const char *key);
 bool view_double(const cJSON *object, const char *key, double *out);
 size_t view_count(const cJSON *array);
-/* The objects among an array's elements, one after the other; NULL at the end, and for anything but an array. */
+/* The objects among an array's elements, one after the other; NULL at the end, and for anything but
+ * an array. */
 cJSON *view_first(const cJSON *array);
 cJSON *view_next(const cJSON *element);
 void view_format(struct view *v, cJSON *o, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* {word, glyph, class} of a verdict, comparison, stage or acceptance word; any other word gets class "none". */
+/* {word, glyph, class} of a verdict, comparison, stage or acceptance word; any other word gets
+ * class "none". */
 void view_word(struct view *v, cJSON *o, const char *key, const char *word);
 int view_rank(const char *verdict); /* red first: 0 is the worst; unknown words last */
 /* {iso, text, age}; a text that is no time is shown as it is, without iso. */
@@ -55,13 +61,15 @@ void view_time(struct view *v, cJSON *o, const char *key, const char *stamp);
 /* {value, text, unit}: value is the document's number, text what people see. */
 void view_number(struct view *v, cJSON *o, const char *key, double value, struct view_unit unit);
 void view_plain(struct view *v, cJSON *o, const char *key, double value); /* without unit */
-/* A document's value in words: strings as they are, others as JSON, NULL as "(absent)". Free with free(); NULL: no memory. */
+/* A document's value in words: strings as they are, others as JSON, NULL as "(absent)". Free with
+ * free(); NULL: no memory. */
 char *view_value_text(const cJSON *value, bool quoted) MUST_CHECK;
 void view_value(struct view *v, cJSON *o, const char *key, const cJSON *value);
 /* Orders an array's elements; equal ones keep their order. */
 void view_sort(struct view *v, cJSON *array, int (*compare)(const cJSON *, const cJSON *));
 
-/* ---- view_list.c: element by element: adds base_items and now_items [{text, mark, absent, sep}] */
+/* ---- view_list.c: element by element: adds base_items and now_items [{text, mark, absent, sep}]
+ */
 void view_difference(struct view *v, cJSON *o, const cJSON *baseline, const cJSON *current);
 
 /* ---- view_chart.c: geometry in percent of the chart */
@@ -71,7 +79,8 @@ void view_history(struct view *v, cJSON *metric);
 
 /* ---- one per document family */
 void view_compare(struct view *v, cJSON *root);
-/* Adds fields[] (those with values) and plain_reasons[]; `different`: the audit's identity.different or NULL. */
+/* Adds fields[] (those with values) and plain_reasons[]; `different`: the audit's
+ * identity.different or NULL. */
 void view_reasons(struct view *v, cJSON *parent, const cJSON *reasons, const cJSON *different);
 void view_run(struct view *v, cJSON *root);
 void view_home(struct view *v, cJSON *root);

@@ -50,8 +50,8 @@ struct group {
     unsigned all, failed;
 };
 
-static struct group *find_group(struct view *v, cJSON *groups, struct group *table, size_t *n, size_t max,
-                                const char *name)
+static struct group *find_group(struct view *v, cJSON *groups, struct group *table, size_t *n,
+                                size_t max, const char *name)
 {
     struct group *g;
 
@@ -100,7 +100,8 @@ static int compare_checks(const cJSON *a, const cJSON *b)
     return (int) view_flag(json_get(a, "v"), "good") - (int) view_flag(json_get(b, "v"), "good");
 }
 
-static void finish_groups(struct view *v, cJSON *acceptance, cJSON *groups, struct group *table, size_t n)
+static void finish_groups(struct view *v, cJSON *acceptance, cJSON *groups, struct group *table,
+                          size_t n)
 {
     unsigned all = 0;
     unsigned failed = 0;
@@ -109,7 +110,8 @@ static void finish_groups(struct view *v, cJSON *acceptance, cJSON *groups, stru
         all += table[i].all;
         failed += table[i].failed;
         json_add_bool(&v->doc, table[i].node, "bad", table[i].failed > 0);
-        view_format(v, table[i].node, "count", "%u of %u passed", table[i].all - table[i].failed, table[i].all);
+        view_format(v, table[i].node, "count", "%u of %u passed", table[i].all - table[i].failed,
+                    table[i].all);
         view_word(v, table[i].node, "v", table[i].failed ? "FAIL" : "PASS");
         view_sort(v, table[i].checks, compare_checks);
     }
@@ -156,7 +158,8 @@ static void add_acceptance(struct view *v, cJSON *root)
     finish_groups(v, acceptance, groups, table, n);
 }
 
-static void add_numbers(struct view *v, cJSON *w, const char *const *keys, size_t n, const char *unit)
+static void add_numbers(struct view *v, cJSON *w, const char *const *keys, size_t n,
+                        const char *unit)
 {
     for (size_t i = 0; i < n; i++) {
         char name[GROUP_NAME];
@@ -173,10 +176,11 @@ static void add_numbers(struct view *v, cJSON *w, const char *const *keys, size_
 
 static void add_windows(struct view *v, cJSON *root)
 {
-    static const char *const rates[] = {"endpoint_mb_per_hour", "theil_sen_mb_per_hour", "ols_mb_per_hour",
-                                        "growth_mb_per_hour"};
-    static const char *const seconds[] = {"requested_coverage_secs", "actual_coverage_secs", "separation_secs",
-                                          "requested_start_secs", "requested_end_secs"};
+    static const char *const rates[] = {"endpoint_mb_per_hour", "theil_sen_mb_per_hour",
+                                        "ols_mb_per_hour", "growth_mb_per_hour"};
+    static const char *const seconds[] = {"requested_coverage_secs", "actual_coverage_secs",
+                                          "separation_secs", "requested_start_secs",
+                                          "requested_end_secs"};
     static const char *const sizes[] = {"start_median_mb", "end_median_mb", "retained_mb"};
     static const char *const counts[] = {"sample_count"};
     cJSON *windows = view_get(root, "windows");
@@ -251,6 +255,7 @@ void view_run(struct view *v, cJSON *root)
     add_mapped(v, root);
     view_timeline(v, root);
     view_series(v, root);
-    view_reasons(v, root, json_get(json_get(root, "verdict"), "reasons"),
-                 json_get(json_get(json_get(json_get(root, "verdict"), "audit"), "identity"), "different"));
+    view_reasons(
+        v, root, json_get(json_get(root, "verdict"), "reasons"),
+        json_get(json_get(json_get(json_get(root, "verdict"), "audit"), "identity"), "different"));
 }

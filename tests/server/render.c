@@ -65,8 +65,10 @@ static int render(const struct arguments *a, struct err *e)
 
     buf_init(&out, LIMIT_PAGE);
     if (file_read(a->document, LIMIT_REPORT, &bytes, &len, e) < 0 ||
-        json_parse(bytes, len, &(struct json_limits){.max_bytes = LIMIT_REPORT}, &document, e) < 0 ||
-        pages_load(a->templates, &pages, e) < 0 || page_render(pages, a->name, document, &a->ctx, &out, e) < 0)
+        json_parse(bytes, len, &(struct json_limits){.max_bytes = LIMIT_REPORT}, &document, e) <
+            0 ||
+        pages_load(a->templates, &pages, e) < 0 ||
+        page_render(pages, a->name, document, &a->ctx, &out, e) < 0)
         return -1;
     return fwrite(out.data, 1, out.len, stdout) == out.len && fflush(stdout) == 0
                ? 0
@@ -79,8 +81,10 @@ int main(int argc, char **argv)
     struct err e = ERR_INIT;
 
     if (!read_arguments(argc, argv, &a)) {
-        (void) fprintf(stderr, "usage: render [--base URL] [--path PATH] [--style URL] [--now TIME] [--templates DIR] "
-                               "NAME.html|NAME.txt DOCUMENT.json\n");
+        (void) fprintf(
+            stderr,
+            "usage: render [--base URL] [--path PATH] [--style URL] [--now TIME] [--templates DIR] "
+            "NAME.html|NAME.txt DOCUMENT.json\n");
         return 2;
     }
     return render(&a, &e) < 0 ? fail(&e) : 0;

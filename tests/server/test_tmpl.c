@@ -15,7 +15,8 @@ struct exception {
     const char *file, *test, *why;
 };
 
-/* Besides these, only cases that ask for raw output are left out; test_spec_counts fixes how many. */
+/* Besides these, only cases that ask for raw output are left out; test_spec_counts fixes how many.
+ */
 static const struct exception exceptions[] = {
     {"comments", "Variable Name Collision", "HTML that ends in '<' is refused in the product"},
     {"partials", "Failed Lookup", "an unknown partial is refused in the product"},
@@ -41,13 +42,15 @@ static size_t sources_of(const cJSON *test, struct tmpl_source *out, char names[
     for (const cJSON *p = partials ? partials->child : NULL; p; p = p->next) {
         assert_true(n < SPEC_PARTIALS);
         (void) snprintf(names[n], 64, "%.50s.html", p->string);
-        out[n] = (struct tmpl_source){.name = names[n], .text = p->valuestring, .len = strlen(p->valuestring)};
+        out[n] = (struct tmpl_source){
+            .name = names[n], .text = p->valuestring, .len = strlen(p->valuestring)};
         n++;
     }
     return n;
 }
 
-static void render_equal(const struct tmpl_set *set, const cJSON *data, const char *expected, const char *what)
+static void render_equal(const struct tmpl_set *set, const cJSON *data, const char *expected,
+                         const char *what)
 {
     struct err e = ERR_INIT;
     AUTO_BUF struct buf out;
@@ -87,8 +90,8 @@ static void run_case(const char *file, const cJSON *test, struct score *score)
         return;
     }
     if (raw) {
-        /* "Standalone Indentation" uses raw output only for a text without special characters: `<` in it must be
-         * escaped here, all else as specified. */
+        /* "Standalone Indentation" uses raw output only for a text without special characters: `<`
+         * in it must be escaped here, all else as specified. */
         assert_string_equal(name, "Standalone Indentation");
         sources[1].text = "|\n{{content}}\n|\n";
         sources[1].len = strlen(sources[1].text);
@@ -260,7 +263,8 @@ static void compile_refuses_broken_syntax(void **state)
     expect_refused("a.html", "{{>nowhere}}", "unknown partial");
     expect_refused("a.xml", "x", "must end .html or .txt");
     expect_refused("a.html",
-                   "{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}"
+                   "{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{"
+                   "{#a}}{{#a}}{{#a}}"
                    "{{#a}}",
                    "too deep");
 }
@@ -275,13 +279,15 @@ static char *render_one(const char *name, const char *text, const char *json)
     struct err e = ERR_INIT;
 
     buf_init(&out, LIMIT_MIB(1));
-    if (tmpl_set_new(&source, 1, TMPL_STRICT, &set, &e) < 0 || json_parse(json, strlen(json), NULL, &data, &e) < 0 ||
+    if (tmpl_set_new(&source, 1, TMPL_STRICT, &set, &e) < 0 ||
+        json_parse(json, strlen(json), NULL, &data, &e) < 0 ||
         tmpl_render(set, name, data, &out, &e) < 0)
         fail_msg("%s", e.text);
     return buf_take(&out, &len);
 }
 
-static void expect_rendered(const char *name, const char *text, const char *json, const char *expected)
+static void expect_rendered(const char *name, const char *text, const char *json,
+                            const char *expected)
 {
     AUTO_FREE char *out = render_one(name, text, json);
 
@@ -317,20 +323,23 @@ static void urls_that_could_run_are_dropped(void **state)
 static void text_never_reaches_the_terminal_as_control(void **state)
 {
     (void) state;
-    expect_rendered("a.txt", "{{a}}|", "{\"a\":\"<b>\\u001b[31m\\n\\u009bx\\u007f\"}", "<b>?[31m ?x?|");
+    expect_rendered("a.txt", "{{a}}|", "{\"a\":\"<b>\\u001b[31m\\n\\u009bx\\u007f\"}",
+                    "<b>?[31m ?x?|");
 }
 
 static void numbers_are_exact(void **state)
 {
     (void) state;
     expect_rendered("a.html", "{{a}} {{b}} {{c}} {{d}}",
-                    "{\"a\":0.1,\"b\":2000,\"c\":-1353.257859905872,\"d\":true}", "0.1 2000 -1353.257859905872 true");
+                    "{\"a\":0.1,\"b\":2000,\"c\":-1353.257859905872,\"d\":true}",
+                    "0.1 2000 -1353.257859905872 true");
 }
 
 static void zero_is_a_value_and_empty_is_not(void **state)
 {
     (void) state;
-    expect_rendered("a.html", "{{#z}}z={{z}}{{/z}}{{^e}}empty{{/e}}{{^l}}none{{/l}}{{#o}}object{{/o}}",
+    expect_rendered("a.html",
+                    "{{#z}}z={{z}}{{/z}}{{^e}}empty{{/e}}{{^l}}none{{/l}}{{#o}}object{{/o}}",
                     "{\"z\":0,\"e\":\"\",\"l\":[],\"o\":{}}", "z=0emptynoneobject");
 }
 
@@ -350,7 +359,8 @@ static void endless_partials_stop(void **state)
 
 static void a_page_has_a_size_limit(void **state)
 {
-    struct tmpl_source source = {.name = "a.html", .text = "{{#l}}{{#l}}{{#l}}xxxxxxxxxx{{/l}}{{/l}}{{/l}}"};
+    struct tmpl_source source = {.name = "a.html",
+                                 .text = "{{#l}}{{#l}}{{#l}}xxxxxxxxxx{{/l}}{{/l}}{{/l}}"};
     AUTO_TMPL_SET struct tmpl_set *set = NULL;
     AUTO_JSON cJSON *data = NULL;
     AUTO_BUF struct buf out;
