@@ -8,6 +8,7 @@
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "experiment/acceptance.h"
+#include "experiment/pointer.h"
 
 #define SAMPLES "samples/process.csv"
 #define SNAPSHOT "baseline/"
@@ -37,10 +38,6 @@ int package_read(const struct evidence *ev, struct package *out, struct err *e)
         const struct tree_file *f = tree_find(&p.side.tree, m->report);
 
         p.report = f ? f->report : NULL;
-        if (asprintf(&p.report_path, "results/%s", m->report) < 0) {
-            p.report_path = NULL;
-            return no_memory(e);
-        }
     }
     *out = p;
     p = (struct package){ .report = NULL };
@@ -50,20 +47,21 @@ int package_read(const struct evidence *ev, struct package *out, struct err *e)
 void package_fini(struct package *p)
 {
     side_fini(&p->side);
-    free(p->report_path);
     free(p->samples);
     *p = (struct package){ .report = NULL };
 }
 
 static int accept_with(const struct package *p, const struct definition *d, struct acceptance *out, struct err *e)
 {
+    /* The runner's samples and markers count only where the definition derives a section from them. */
+    bool derived = pointer_get(d->experiment, "/sampling/into") != NULL;
     const struct acceptance_input in = {
         .definition = d,
         .report = p->report,
-        .report_path = p->report_path,
-        .samples_csv = p->samples,
-        .samples_len = p->samples_len,
-        .phase_markers = json_get(p->side.manifest.document, "phase_markers"),
+        .report_path = p->side.manifest.report,
+        .samples_csv = derived ? p->samples : NULL,
+        .samples_len = derived ? p->samples_len : 0,
+        .phase_markers = derived ? json_get(p->side.manifest.document, "phase_markers") : NULL,
     };
 
     return acceptance_evaluate(&in, out, e);

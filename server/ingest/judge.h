@@ -20,7 +20,6 @@
 struct package {
     struct side side;
     const cJSON *report; /* the report that the manifest names, or NULL; borrowed from side.tree */
-    char *report_path;   /* "results/…" as shown in acceptance documents; NULL when none is expected */
     char *samples;       /* samples/process.csv, or NULL */
     size_t samples_len;
 };

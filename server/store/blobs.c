@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/limits.h"
 
@@ -332,6 +333,27 @@ bool blobs_untouched(struct blobs *b, const struct digest *digest, const struct 
         return false;
     now = stamp_of(&st);
     return stamp_equal(&now, stamp);
+}
+
+bool blobs_exists(struct blobs *b, const struct digest *digest)
+{
+    char name[NAME_SIZE];
+    struct stat st;
+
+    object_name(digest, name);
+    return fstatat(b->objects_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+uint64_t blobs_age_s(struct blobs *b, const struct digest *digest)
+{
+    char name[NAME_SIZE];
+    struct stat st;
+    int64_t now_s = clock_realtime_us() / 1000000;
+
+    object_name(digest, name);
+    if (fstatat(b->objects_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ctim.tv_sec > now_s)
+        return 0;
+    return (uint64_t) (now_s - st.st_ctim.tv_sec);
 }
 
 int blobs_remove(struct blobs *b, const struct digest *digest, struct err *e)

@@ -45,9 +45,13 @@ int blobs_open_rehash(struct blobs *b, const struct digest *digest, int *out_fd,
                       struct err *e) MUST_CHECK;
 /* Is the file still the one that the stamp was taken from? One stat; false also when it cannot tell. */
 bool blobs_untouched(struct blobs *b, const struct digest *digest, const struct blob_stamp *stamp);
+/* Is there a file of this name? Its content is not looked at. */
+bool blobs_exists(struct blobs *b, const struct digest *digest);
 /* Members of the archive: remembered from receiving, or computed now from the file. Caller frees the copy. */
 int blobs_index(struct blobs *b, const struct digest *digest, int fd, struct archive_index **out,
                 struct err *e) MUST_CHECK;
+/* Seconds since the file was put in its place; 0 when it is absent or the clock stands before that. */
+uint64_t blobs_age_s(struct blobs *b, const struct digest *digest);
 /* Deletes; absent is success. The caller has made sure that nobody needs it. */
 int blobs_remove(struct blobs *b, const struct digest *digest, struct err *e) MUST_CHECK;
 /* Calls visit for every object; names that are no objects come with digest NULL. Stops when visit returns -1. */

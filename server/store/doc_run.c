@@ -181,16 +181,21 @@ static int add_bound(struct json_doc *d, cJSON *parent, const struct window_rule
     cJSON *bound = json_add_object(d, parent, "bound");
     cJSON *bands;
     struct window w = { .n = 0 };
-    enum window_state state = WINDOW_TOO_FEW;
+    const struct window_request request = {
+        .start = start,
+        .end = end,
+        .boundary_factor = rule->boundary_factor,
+        .endpoint = &rule->endpoint,
+    };
 
     json_add_double(d, bound, "start_ms", start * 1000);
     json_add_double(d, bound, "end_ms", end * 1000);
     bands = json_add_array(d, bound, "bands");
     if (s->n == 0)
         return 0;
-    if (window_evaluate(s, start, end, rule->boundary_factor, &rule->endpoint, false, &w, &state, e) < 0)
+    if (window_evaluate(s, &request, &w, e) < 0)
         return -1;
-    if (state != WINDOW_OK || w.endpoint.state != ENDPOINT_OK)
+    if (w.state != WINDOW_OK || w.endpoint.state != ENDPOINT_OK)
         return 0;
     add_band(d, bands, w.first, w.first + w.endpoint.band, w.endpoint.start_t, w.endpoint.start_median);
     add_band(d, bands, w.last - w.endpoint.band, w.last, w.endpoint.end_t, w.endpoint.end_median);

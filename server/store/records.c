@@ -93,6 +93,9 @@ int store_blob_put(struct store *s, int64_t project_id, const struct digest *dig
 
     if (store_write_open(s, &w, e) < 0 || blob_known(w.db, project_id, digest, &known, e) < 0)
         return -1;
+    /* Collected between its rename and this transaction; collecting needs the same lock. */
+    if (!blobs_exists(store_blobs(s), digest))
+        return err_set(e, ERR_BUSY, "store.collected", "the object was collected meanwhile; send it again");
     {
         AUTO_QUERY struct query q = query_begin(w.db, SQL_BLOB_PUT);
 

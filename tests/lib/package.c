@@ -1,0 +1,441 @@
+#include "tests/lib/package.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "audit/audit.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "evidence/manifest.h"
+#include "evidence/seal.h"
+#include "experiment/acceptance.h"
+#include "experiment/definition.h"
+#include "experiment/facts.h"
+#include "experiment/pointer.h"
+#include "experiment/tree.h"
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        struct err e_ = ERR_INIT;                                                                  \
+        if ((call) < 0)                                                                            \
+            fail_msg("%s:%d: unexpected error %s: %s", __FILE__, __LINE__, e_.code, e_.text);      \
+    } while (0)
+#define E (&e_)
+#define TEXT_MAX LIMIT_MIB(4)
+#define SOURCE_HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define OTHER_HASH "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define TREE "89abcdef0123456789abcdef0123456789abcdef"
+
+static const char definition_yaml[] =
+    "version: 1\n"
+    "project: %s\n"
+    "gates:\n"
+    "  %s:\n"
+    "    class: %s\n"
+    "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
+    "    run: {command: ['%s'], report: " PACKAGE_REPORT "}\n"
+    "    identity: [{path: /load/capacity, require: required}]\n"
+    "    accept: {limits: [{name: achieved rate, path: /results/rate, op: '>=', value: %.17g, unit: 1/s}]}\n"
+    "    audit:\n"
+    "      paths: {required: [" PACKAGE_REPORT "]}\n"
+    "      metrics:\n"
+    "        - {path: /results/probes, label: hash probes, unit: probes/op, worse: higher, tolerance_pct: %.17g, gated: true}\n"
+    "        - {path: /results/rate, label: rate, unit: 1/s, worse: lower, tolerance_pct: 5, gated: false}\n";
+
+/* What is being made. */
+struct maker {
+    struct package_options o;
+    struct package *p;
+    int fd; /* of the run directory */
+    struct definition_file definitions;
+    cJSON *acceptance;
+    cJSON *audit;
+    struct tree tree;
+    const char *acceptance_status, *audit_status, *status;
+};
+
+struct private_key *package_key_new(void)
+{
+    struct private_key *key = NULL;
+
+    MUST(private_key_generate(&key, E));
+    return key;
+}
+
+char *package_key_pem(const struct private_key *key)
+{
+    char *pem = NULL;
+
+    MUST(public_key_write(private_key_public(key), &pem, E));
+    return pem;
+}
+
+void package_run_id(char out[32])
+{
+    char stamp[CLOCK_RFC3339_SIZE];
+    uint8_t bytes[4];
+    char hex[9];
+
+    MUST(random_bytes(bytes, sizeof bytes, E));
+    text_hex(bytes, sizeof bytes, hex);
+    clock_compact(clock_realtime_us(), stamp);
+    assert_true(snprintf(out, 32, "%s-%s", stamp, hex) == 25);
+}
+
+static void set_defaults(struct maker *k)
+{
+    struct package_options *o = &k->o;
+
+    o->project = o->project ? o->project : PACKAGE_PROJECT;
+    o->gate = o->gate ? o->gate : PACKAGE_GATE;
+    o->machine_class = o->machine_class ? o->machine_class : PACKAGE_CLASS;
+    o->mode = o->mode ? o->mode : "clean";
+    o->commit = o->commit ? o->commit : PACKAGE_COMMIT;
+    o->probes = o->probes > 0 ? o->probes : 1.31;
+    o->rate = o->rate > 0 ? o->rate : 50000;
+    o->capacity = o->capacity ? o->capacity : 20000;
+    o->tolerance_pct = o->tolerance_pct > 0 ? o->tolerance_pct : 1;
+    o->min_rate = o->min_rate > 0 ? o->min_rate : 49000;
+    o->command = o->command ? o->command : "{executable}";
+    o->executable = o->executable ? o->executable : 1;
+    o->fact = o->fact ? o->fact : "same";
+    if (o->run)
+        assert_true(snprintf(k->p->run, sizeof k->p->run, "%s", o->run) == 25);
+    else
+        package_run_id(k->p->run);
+}
+
+static void write_json(struct maker *k, const char *name, const cJSON *j)
+{
+    AUTO_BUF struct buf b = { .data = NULL };
+
+    buf_init(&b, TEXT_MAX);
+    json_write(&b, j, JSON_PRETTY);
+    MUST(buf_check(&b, E));
+    test_write(k->p->run_dir, name, b.data, b.len);
+}
+
+static void write_definition(struct maker *k)
+{
+    AUTO_BUF struct buf yaml = { .data = NULL };
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
+
+    buf_init(&yaml, TEXT_MAX);
+    buf_printf(&yaml, definition_yaml, k->o.project, k->o.gate, k->o.machine_class, k->o.command, k->o.min_rate,
+               k->o.tolerance_pct);
+    if (k->o.confirm)
+        buf_printf(&yaml, "    confirm: %d\n", k->o.confirm);
+    MUST(buf_check(&yaml, E));
+    MUST(definition_file_parse("cleanrun.yaml", yaml.data, yaml.len, &k->definitions, E));
+    MUST(definition_write(&k->definitions.gates[0], &text, &len, E));
+    test_write(k->p->run_dir, "definition.json", text, len);
+}
+
+static void source_text(const struct maker *k, bool end, struct buf *out)
+{
+    buf_printf(out,
+               "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"cleanrun-source/1\",\"commit\":\"%s\",\"tree\":\"" TREE
+               "\",\"parents\":[],\"dirty\":%s,\"fingerprint\":\"%s\",\"files\":3,\"untracked\":0}",
+               k->o.commit, k->o.dirty ? "true" : "false", end && k->o.source_changed ? OTHER_HASH : SOURCE_HASH);
+}
+
+static void write_file(struct maker *k, const char *name, const struct buf *b)
+{
+    MUST(buf_check(b, E));
+    test_write(k->p->run_dir, name, b->data, b->len);
+}
+
+static void write_logs(struct maker *k)
+{
+    AUTO_BUF struct buf b = { .data = NULL };
+
+    buf_init(&b, TEXT_MAX + k->o.padding);
+    source_text(k, false, &b);
+    write_file(k, "source-at-start.json", &b);
+    buf_clear(&b);
+    source_text(k, true, &b);
+    write_file(k, "source-at-end.json", &b);
+    buf_clear(&b);
+    buf_printf(&b, "run %s\n", k->p->run);
+    for (size_t i = 0; i < k->o.padding; i++)
+        buf_putc(&b, (char) ('a' + i % 26));
+    write_file(k, "run.log", &b);
+    test_write_text(k->p->run_dir, "build.log", "built\n");
+    test_write_text(k->p->run_dir, "build-messages.jsonl", "");
+    test_write_text(k->p->run_dir, "environment.json", "{}\n");
+    test_write_text(k->p->run_dir, "host.json", "{}\n");
+}
+
+static void write_report(struct maker *k)
+{
+    AUTO_BUF struct buf b = { .data = NULL };
+
+    tree_init(&k->tree);
+    if (k->o.build_only || k->o.report_missing)
+        return;
+    buf_init(&b, TEXT_MAX);
+    buf_printf(&b,
+               "{\"scenario\":\"kvcache\",\"load\":{\"capacity\":%d},\"results\":{\"rate\":%.17g,\"probes\":%.17g},"
+               "\"note\":\"%s\"}\n",
+               k->o.capacity, k->o.rate, k->o.probes, k->p->run);
+    write_file(k, "results/" PACKAGE_REPORT, &b);
+    test_write_text(k->p->run_dir, "samples/process.csv", "t_ms,rss_kib\n0,4096\n100,4100\n200,4104\n");
+    MUST(tree_add(&k->tree, PACKAGE_REPORT, b.data, b.len, E));
+}
+
+static bool captured(const struct maker *k)
+{
+    return k->tree.n > 0;
+}
+
+/* Replaces what a pointer names by JSON text. */
+static void exchange(cJSON *root, const char *parent, const char *key, cJSON *value)
+{
+    cJSON *at = root;
+
+    if (strcmp(parent, "/checks/0") == 0)
+        at = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(root, "checks"), 0);
+    else if (strcmp(parent, "/comparisons/0") == 0)
+        at = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(root, "comparisons"), 0);
+    assert_non_null(at);
+    assert_true(cJSON_ReplaceItemInObjectCaseSensitive(at, key, value));
+}
+
+static void make_acceptance(struct maker *k)
+{
+    struct acceptance a = { .document = NULL };
+    const struct acceptance_input in = {
+        .definition = &k->definitions.gates[0],
+        .report = captured(k) ? k->tree.files[0].report : NULL,
+        .report_path = PACKAGE_REPORT,
+    };
+
+    k->acceptance_status = "NOT_APPLICABLE";
+    if (!captured(k) || strcmp(k->o.mode, "clean") != 0)
+        return;
+    MUST(acceptance_evaluate(&in, &a, E));
+    k->acceptance_status = a.verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL";
+    k->acceptance = a.document;
+    if (k->o.lie == PACKAGE_ACCEPTANCE_NONE) {
+        k->acceptance_status = "NOT_APPLICABLE";
+        return;
+    }
+    if (k->o.lie == PACKAGE_ACCEPTANCE_PASS) {
+        k->acceptance_status = "PASS";
+        exchange(k->acceptance, "", "verdict", cJSON_CreateString("PASS"));
+        exchange(k->acceptance, "/checks/0", "passed", cJSON_CreateTrue());
+        exchange(k->acceptance, "/checks/0", "error", cJSON_CreateNull());
+    }
+    if (k->o.lie == PACKAGE_ACCEPTANCE_VALUE)
+        exchange(k->acceptance, "/checks/0", "actual", cJSON_CreateNumber(49999));
+    write_json(k, "acceptance.json", k->acceptance);
+}
+
+static void set_status(struct maker *k)
+{
+    if (k->o.build_only)
+        k->status = "BUILD_ONLY";
+    else if (k->o.exit_code != 0 || k->o.source_changed || !captured(k) ||
+             (strcmp(k->o.mode, "clean") == 0 && strcmp(k->acceptance_status, "PASS") != 0))
+        k->status = "FAIL";
+    else
+        k->status = "PASS";
+}
+
+static void put_facts(const struct maker *k, struct buf *b)
+{
+    for (size_t i = 0; i < facts_count; i++)
+        buf_printf(b, "%s\"%s\":\"%s\"", i ? "," : "", facts_table[i].name, k->o.fact);
+}
+
+static void put_executable(const struct maker *k, struct buf *b)
+{
+    struct digest d = digest_of(&k->o.executable, sizeof k->o.executable);
+    char hex[DIGEST_HEX_SIZE];
+
+    digest_hex(&d, hex);
+    buf_printf(b, "\"executable\":{\"name\":\"kvcache\",\"sha256\":\"%s\",\"size\":12,\"resolved\":\"path\",\"mapped\":[]},", hex);
+}
+
+/* The manifest without its file list. */
+static cJSON *make_manifest(const struct maker *k)
+{
+    AUTO_BUF struct buf b = { .data = NULL };
+    char experiment[DIGEST_HEX_SIZE];
+    char policy[DIGEST_HEX_SIZE];
+    const char *report_status = k->o.build_only ? "NOT_EXPECTED" : captured(k) ? "CAPTURED" : "MISSING";
+    cJSON *j = NULL;
+
+    digest_hex(&k->definitions.gates[0].experiment_digest, experiment);
+    digest_hex(&k->definitions.gates[0].policy_digest, policy);
+    buf_init(&b, TEXT_MAX);
+    buf_printf(&b,
+               "{\"schema\":\"cleanrun-manifest/2\",\"project\":\"%s\",\"gate\":\"%s\",\"class\":\"%s\",\"run\":\"%s\",\"mode\":\"%s\","
+               "\"status\":\"%s\",\"attempt\":1,\"started_at\":\"2026-11-29T14:15:02Z\",\"finished_at\":\"2026-11-29T14:16:02Z\",",
+               k->o.project, k->o.gate, k->o.machine_class, k->p->run, k->o.mode, k->status);
+    if (k->o.build_only)
+        buf_puts(&b, "\"exit_code\":null,");
+    else
+        buf_printf(&b, "\"exit_code\":%d,", k->o.exit_code);
+    buf_printf(&b,
+               "\"signal\":null,\"report_status\":\"%s\",\"report\":%s,\"acceptance_status\":\"%s\",\"audit_status\":\"%s\","
+               "\"definition\":{\"experiment_sha256\":\"%s\",\"policy_sha256\":\"%s\"},\"source\":{\"start\":",
+               report_status, captured(k) ? "\"" PACKAGE_REPORT "\"" : "null", k->acceptance_status, k->audit_status,
+               experiment, policy);
+    source_text(k, false, &b);
+    buf_puts(&b, ",\"end\":");
+    source_text(k, true, &b);
+    buf_printf(&b, ",\"unchanged\":%s},", k->o.source_changed ? "false" : "true");
+    put_executable(k, &b);
+    buf_puts(&b, "\"build\":{\"command\":[\"make\"],\"exit_code\":0,\"environment\":{},\"rejected_patterns\":[],\"profile\":{}},"
+                 "\"machine\":{\"facts\":{");
+    put_facts(k, &b);
+    buf_puts(&b, "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":null,\"baseline\":null,"
+                 "\"conditioning\":{\"steps\":[],\"sha256\":\"" SOURCE_HASH "\"},\"phase_markers\":[],\"coverage\":[],"
+                 "\"control\":null,\"runner\":{\"version\":\"0.1.0\"},\"files\":[]}");
+    MUST(buf_check(&b, E));
+    MUST(json_parse(b.data, b.len, NULL, &j, E));
+    return j;
+}
+
+static void copy_in(struct maker *k, const char *from_dir, const char *name)
+{
+    AUTO_FREE char *path = test_join(from_dir, name);
+    AUTO_FREE char *bytes = NULL;
+    char to[256];
+    size_t len = 0;
+
+    bytes = test_read_path(path, &len);
+    (void) snprintf(to, sizeof to, "baseline/%s", name);
+    test_write(k->p->run_dir, to, bytes, len);
+}
+
+/* The local comparison as a runner makes it. */
+static void make_audit(struct maker *k)
+{
+    AUTO_TREE struct tree base;
+    AUTO_MANIFEST struct manifest base_manifest = { .document = NULL };
+    AUTO_DEFINITION struct definition base_definition = { .gate = NULL };
+    AUTO_JSON cJSON *manifest = NULL;
+    struct audit a = { .document = NULL };
+    char *paths[3];
+    char *bytes[3];
+    size_t len[3];
+    static const char *const names[] = { "manifest.json", "definition.json", "results/" PACKAGE_REPORT };
+    char id[64];
+
+    tree_init(&base);
+    k->audit_status = "NOT_APPLICABLE";
+    if (!k->o.baseline_run || !captured(k) || strcmp(k->o.mode, "clean") != 0)
+        return;
+    for (size_t i = 0; i < 3; i++) {
+        copy_in(k, k->o.baseline_run, names[i]);
+        paths[i] = test_join(k->o.baseline_run, names[i]);
+        bytes[i] = test_read_path(paths[i], &len[i]);
+    }
+    MUST(manifest_parse(bytes[0], len[0], &base_manifest, E));
+    MUST(definition_parse(bytes[1], len[1], &base_definition, E));
+    MUST(tree_add(&base, PACKAGE_REPORT, bytes[2], len[2], E));
+    for (size_t i = 0; i < 3; i++) {
+        free(paths[i]);
+        free(bytes[i]);
+    }
+    manifest = make_manifest(k);
+    (void) snprintf(id, sizeof id, "b-%s", base_manifest.run);
+    {
+        const struct audit_input in = {
+            .policy = &k->definitions.gates[0],
+            .baseline = { .tree = &base,
+                          .manifest = base_manifest.document,
+                          .definition = &base_definition,
+                          .id = id,
+                          .root = "baseline" },
+            .current = { .tree = &k->tree,
+                         .manifest = manifest,
+                         .definition = &k->definitions.gates[0],
+                         .id = k->p->run,
+                         .root = "." },
+        };
+
+        MUST(audit_run(&in, &a, E));
+    }
+    k->audit_status = verdict_word(a.verdict);
+    k->audit = a.document;
+    if (k->o.lie == PACKAGE_AUDIT_OK) {
+        k->audit_status = "OK";
+        exchange(k->audit, "", "verdict", cJSON_CreateString("OK"));
+        exchange(k->audit, "/comparisons/0", "verdict", cJSON_CreateString("ok"));
+    }
+    if (k->o.lie == PACKAGE_AUDIT_VALUE)
+        exchange(k->audit, "/comparisons/0", "current", cJSON_CreateNumber(1.3100001));
+    write_json(k, "audit.json", k->audit);
+    test_write_text(k->p->run_dir, "audit.md", "# audit\n");
+}
+
+static void write_manifest(struct maker *k)
+{
+    cJSON *m = make_manifest(k);
+    cJSON *files = NULL;
+
+    MUST(manifest_files_from_dir(k->fd, NULL, NULL, &files, E));
+    assert_true(cJSON_ReplaceItemInObjectCaseSensitive(m, "files", files));
+    write_json(k, MANIFEST_NAME, m);
+    json_free(m);
+}
+
+static void seal(struct maker *k, const struct private_key *key)
+{
+    AUTO_FREE char *envelope = NULL;
+
+    MUST(seal_run(k->fd, key, k->p->tar, &k->p->digest, E));
+    digest_hex(&k->p->digest, k->p->hex);
+    k->p->archive = test_read_path(k->p->tar, &k->p->archive_len);
+    assert_true(asprintf(&envelope, "%s.dsse.json", k->p->tar) > 0);
+    k->p->envelope = test_read_path(envelope, &k->p->envelope_len);
+}
+
+void package_make(const struct package_options *options, const struct private_key *key, struct package *out)
+{
+    struct maker k = { .o = *options, .p = out };
+
+    *out = (struct package){ .dir = test_dir_new() };
+    out->run_dir = test_join(out->dir, "run");
+    out->tar = test_join(out->dir, "evidence.tar");
+    assert_int_equal(mkdir(out->run_dir, 0700), 0);
+    MUST(file_open_dir(out->run_dir, &k.fd, E));
+    set_defaults(&k);
+    write_definition(&k);
+    write_logs(&k);
+    write_report(&k);
+    make_acceptance(&k);
+    k.audit_status = "NOT_APPLICABLE";
+    set_status(&k);
+    make_audit(&k);
+    write_manifest(&k);
+    seal(&k, key);
+    (void) close(k.fd);
+    json_free(k.acceptance);
+    json_free(k.audit);
+    tree_fini(&k.tree);
+    definition_file_fini(&k.definitions);
+}
+
+void package_free(struct package *p)
+{
+    test_dir_free(p->dir);
+    free(p->run_dir);
+    free(p->tar);
+    free(p->archive);
+    free(p->envelope);
+    *p = (struct package){ .dir = NULL };
+}

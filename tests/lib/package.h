@@ -1,0 +1,74 @@
+/*
+ * package: signed evidence for tests of the server: a minimal valid run directory whose acceptance and
+ * audit are really computed, with an option for each lie, sealed by the product's own code. Helpers
+ * fail the running test themselves.
+ */
+#pragma once
+
+#include "tests/lib/support.h"
+
+#include "base/digest.h"
+#include "evidence/sign.h"
+
+#define PACKAGE_PROJECT "demo/kvcache"
+#define PACKAGE_GATE "kvcache-50k"
+#define PACKAGE_CLASS "demo"
+#define PACKAGE_COMMIT "0123456789abcdef0123456789abcdef01234567"
+#define PACKAGE_REPORT "kvcache/50000.json"
+
+enum package_lie {
+    PACKAGE_HONEST,
+    PACKAGE_ACCEPTANCE_PASS,  /* acceptance.json and manifest say PASS whatever was computed; hashes redone */
+    PACKAGE_ACCEPTANCE_VALUE, /* one `actual` of acceptance.json is another number */
+    PACKAGE_ACCEPTANCE_NONE,  /* acceptance.json is left out and the status is FAIL */
+    PACKAGE_AUDIT_OK,         /* audit.json and manifest say OK */
+    PACKAGE_AUDIT_VALUE,      /* one `current` of audit.json is another number */
+};
+
+/* Zeroed fields mean the defaults beside them. */
+struct package_options {
+    const char *project;      /* PACKAGE_PROJECT */
+    const char *gate;         /* PACKAGE_GATE */
+    const char *machine_class; /* PACKAGE_CLASS */
+    const char *run;          /* a fresh id */
+    const char *mode;         /* "clean" */
+    const char *commit;       /* PACKAGE_COMMIT */
+    bool dirty;
+    bool source_changed;
+    bool build_only;
+    bool report_missing;
+    int exit_code;
+    double probes;            /* 1.31, gated: higher is worse, tolerance 1 % */
+    double rate;              /* 50000; at least 49000 is accepted */
+    int capacity;             /* 20000, an identity field */
+    double tolerance_pct;     /* 1 */
+    double min_rate;          /* 49000 */
+    int confirm;              /* 0: not in the definition */
+    const char *command;      /* "{executable}": another one is another experiment */
+    int executable;           /* 1: which executable it was */
+    const char *fact;         /* value of every machine fact; "same" */
+    const char *baseline_run; /* a run directory to compare with locally; NULL: none */
+    size_t padding;           /* bytes of run.log */
+    enum package_lie lie;
+};
+
+struct package {
+    char *dir;      /* temporary root */
+    char *run_dir;
+    char *tar;      /* path; beside it .dsse.json, .sigstore.json, .sig */
+    char run[32];
+    char *archive;
+    size_t archive_len;
+    char *envelope;
+    size_t envelope_len;
+    struct digest digest;
+    char hex[DIGEST_HEX_SIZE];
+};
+
+struct private_key *package_key_new(void);
+/* SPKI PEM of its public half; caller frees. */
+char *package_key_pem(const struct private_key *key);
+void package_make(const struct package_options *options, const struct private_key *key, struct package *out);
+void package_free(struct package *p); /* accepts zeroed */
+/* A run id that no other call gives. */
+void package_run_id(char out[32]);
