@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/audit.h"
 #include "audit/verdict.h"
 #include "base/file.h"
 #include "base/json_in.h"
@@ -110,7 +111,7 @@ static int check(const struct cli *c, const struct cli_args *a, struct err *e)
     if (load(c, a, &f, &name, e) < 0)
         return -1;
     for (size_t i = 0; i < f.n; i++)
-        if (check_plans(&f.gates[i], e) < 0)
+        if (audit_check_policy(&f.gates[i], e) < 0 || check_plans(&f.gates[i], e) < 0)
             return -1;
     if (cli_has(a, "canonical"))
         return print_canonical(c, &f, cli_get(a, "gate"), e);
