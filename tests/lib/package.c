@@ -88,7 +88,7 @@ void package_run_id(char out[32])
     MUST(random_bytes(bytes, sizeof bytes, E));
     text_hex(bytes, sizeof bytes, hex);
     clock_compact(clock_realtime_us(), stamp);
-    assert_true(snprintf(out, 32, "%s-%s", stamp, hex) == 25);
+    assert_true(snprintf(out, 32, "%.16s-%.8s", stamp, hex) == 25);
 }
 
 static void set_defaults(struct maker *k)

@@ -1,0 +1,605 @@
+/* From upload to verdict: what is stored, repeated, refused, and what a refusal leaves behind. */
+#include "tests/server/store_fixture.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "evidence/dsse.h"
+
+static struct store_fixture *fixture(void **state)
+{
+    return *state;
+}
+
+static cJSON *stored(struct store_fixture *f, const char *run, enum store_document kind)
+{
+    const struct json_limits limits = { .max_bytes = 32 << 20 };
+    AUTO_FREE char *bytes = NULL;
+    cJSON *j = NULL;
+    size_t len = 0;
+
+    MUST(store_run_document(f->store, run, kind, &bytes, &len, E));
+    MUST(json_parse(bytes, len, &limits, &j, E));
+    return j;
+}
+
+static void first_run_has_no_baseline(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &p);
+    verdict = stored(f, p.run, STORE_VERDICT);
+    assert_string_equal(text_at(verdict, "/schema"), "cleanrun-verdict/1");
+    assert_string_equal(text_at(verdict, "/reasons/0/code"), "NC-BASELINE-NONE");
+    assert_true(cJSON_IsNull(at(verdict, "/baseline")));
+    assert_string_equal(text_at(verdict, "/acceptance/verdict"), "PASS");
+    package_free(&p);
+}
+
+static void same_experiment_inside_limits_is_ok(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package run;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_run(f, &(struct package_options){ .probes = 1.315, .executable = 2 }, "OK", &run);
+    verdict = stored(f, run.run, STORE_VERDICT);
+    assert_int_equal(at(verdict, "/expected_comparisons")->valueint, 2);
+    assert_int_equal(at(verdict, "/made_comparisons")->valueint, 2);
+    assert_int_equal(strncmp(text_at(verdict, "/baseline"), "b-", 2), 0);
+    assert_string_equal(text_at(verdict, "/baseline") + 2, base.run);
+    package_free(&run);
+    store_fixture_run(f, &(struct package_options){ .probes = 1.33, .executable = 3 }, "REGRESSION", &run);
+    package_free(&run);
+    store_fixture_run(f, &(struct package_options){ .capacity = 40000, .executable = 4 }, "NON_COMPARABLE", &run);
+    package_free(&run);
+    store_fixture_run(f, &(struct package_options){ .rate = 10, .executable = 5 }, "FAIL", &run);
+    package_free(&run);
+    package_free(&base);
+}
+
+static void branch_that_loosens_its_policy_gains_nothing(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package run;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    /* Locally OK under 50 %, and accepted under a lower floor. */
+    store_fixture_run(f,
+                      &(struct package_options){ .probes = 1.5, .tolerance_pct = 50, .baseline_run = base.run_dir,
+                                                 .executable = 2 },
+                      "REGRESSION", &run);
+    verdict = stored(f, run.run, STORE_VERDICT);
+    assert_true(cJSON_IsTrue(at(verdict, "/policy/differs")));
+    package_free(&run);
+    store_fixture_run(f, &(struct package_options){ .rate = 40000, .min_rate = 1, .executable = 3 }, "FAIL", &run);
+    package_free(&run);
+    package_free(&base);
+}
+
+static void other_experiment_is_named(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package run;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_run(f, &(struct package_options){ .command = "/bin/true", .executable = 2 }, "NON_COMPARABLE", &run);
+    verdict = stored(f, run.run, STORE_VERDICT);
+    assert_string_equal(text_at(verdict, "/reasons/0/code"), "NC-DEFINITION");
+    package_free(&run);
+    package_free(&base);
+}
+
+static void repeated_upload_gets_the_same_answer(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    struct ingest_result first;
+    struct ingest_result again;
+
+    package_make(&(struct package_options){ .probes = 1.3 }, f->key, &p);
+    assert_true(store_fixture_put(f, p.archive, p.archive_len));
+    assert_false(store_fixture_put(f, p.archive, p.archive_len));
+    store_fixture_post(f, PACKAGE_GATE, p.envelope, p.envelope_len, &first);
+    assert_int_equal(first.outcome, INGEST_STORED);
+    store_fixture_post(f, PACKAGE_GATE, p.envelope, p.envelope_len, &again);
+    assert_int_equal(again.outcome, INGEST_REPEATED);
+    assert_int_equal(first.body_len, again.body_len);
+    assert_memory_equal(first.body, again.body, first.body_len);
+    ingest_result_fini(&again);
+    store_fixture_reopen(f);
+    store_fixture_post(f, PACKAGE_GATE, p.envelope, p.envelope_len, &again);
+    assert_int_equal(again.outcome, INGEST_REPEATED);
+    assert_memory_equal(first.body, again.body, first.body_len);
+    ingest_result_fini(&again);
+    ingest_result_fini(&first);
+    package_free(&p);
+}
+
+static void other_archive_for_a_used_run_is_a_conflict(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    struct package other;
+    struct ingest_result r;
+    struct store_run row;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &p);
+    package_make(&(struct package_options){ .run = p.run, .probes = 1.2 }, f->key, &other);
+    store_fixture_push(f, &other, &r);
+    assert_int_equal(r.outcome, INGEST_CONFLICT);
+    assert_null(r.body);
+    ingest_result_fini(&r);
+    MUST(store_run_get(f->store, p.run, &row, E));
+    assert_true(digest_equal(&row.archive, &p.digest));
+    store_run_fini(&row);
+    package_free(&other);
+    package_free(&p);
+}
+
+static void lying_packages_are_invalid_with_both_values(void **state)
+{
+    static const struct {
+        enum package_lie lie;
+        const char *code;
+    } lies[] = { { PACKAGE_ACCEPTANCE_PASS, "IN-ACCEPTANCE" },
+                 { PACKAGE_ACCEPTANCE_VALUE, "IN-ACCEPTANCE" },
+                 { PACKAGE_AUDIT_OK, "IN-AUDIT" },
+                 { PACKAGE_AUDIT_VALUE, "IN-AUDIT" } };
+    struct store_fixture *f = fixture(state);
+    struct package base;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        bool acceptance = lies[i].lie == PACKAGE_ACCEPTANCE_PASS;
+        struct package_options o = { .lie = lies[i].lie, .baseline_run = base.run_dir, .executable = 2 };
+        struct ingest_result r;
+        struct store_run row;
+        struct package p;
+        struct err e = ERR_INIT;
+
+        o.probes = acceptance ? 1.31 : 1.5;
+        o.rate = acceptance ? 10 : 50000;
+        package_make(&o, f->key, &p);
+        store_fixture_push(f, &p, &r);
+        assert_string_equal(store_fixture_code(&r), lies[i].code);
+        assert_non_null(at(r.problem, "/reasons/0/packaged"));
+        assert_non_null(at(r.problem, "/reasons/0/recomputed"));
+        assert_false(json_equal(at(r.problem, "/reasons/0/packaged"), at(r.problem, "/reasons/0/recomputed")));
+        assert_int_equal(store_run_get(f->store, p.run, &row, &e), -1);
+        assert_int_equal(e.kind, ERR_NOTFOUND);
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+    package_free(&base);
+}
+
+static void honest_local_audit_is_accepted(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package p;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_run(f, &(struct package_options){ .baseline_run = base.run_dir, .executable = 2 }, "OK", &p);
+    package_free(&p);
+    store_fixture_run(f, &(struct package_options){ .probes = 2, .baseline_run = base.run_dir, .executable = 3 },
+                      "REGRESSION", &p);
+    package_free(&p);
+    package_free(&base);
+}
+
+static void acceptance_is_computed_even_when_none_is_packaged(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    AUTO_JSON cJSON *acceptance = NULL;
+
+    store_fixture_run(f, &(struct package_options){ .lie = PACKAGE_ACCEPTANCE_NONE }, "FAIL", &p);
+    acceptance = stored(f, p.run, STORE_ACCEPTANCE);
+    assert_string_equal(text_at(acceptance, "/checks/0/name"), "achieved rate");
+    assert_true(cJSON_IsTrue(at(acceptance, "/checks/0/passed")));
+    assert_true(at(acceptance, "/checks/0/actual")->valuedouble > 49999);
+    package_free(&p);
+}
+
+static void failed_runs_say_why(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    AUTO_JSON cJSON *a = NULL;
+    AUTO_JSON cJSON *b = NULL;
+
+    store_fixture_run(f, &(struct package_options){ .exit_code = 3 }, "FAIL", &p);
+    a = stored(f, p.run, STORE_VERDICT);
+    assert_string_equal(text_at(a, "/acceptance/failed/0"), "exit code");
+    package_free(&p);
+    store_fixture_run(f, &(struct package_options){ .report_missing = true }, "FAIL", &p);
+    b = stored(f, p.run, STORE_VERDICT);
+    assert_string_equal(text_at(b, "/acceptance/failed/0"), "report");
+    package_free(&p);
+}
+
+static void dirty_source_is_never_compared(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package p;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_run(f, &(struct package_options){ .dirty = true, .executable = 2 }, "NON_COMPARABLE", &p);
+    verdict = stored(f, p.run, STORE_VERDICT);
+    assert_string_equal(text_at(verdict, "/reasons/0/code"), "NC-SOURCE-DIRTY");
+    package_free(&p);
+    package_free(&base);
+}
+
+static void diagnostic_and_build_only_runs_have_no_verdict(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    static const struct package_options options[] = { { .mode = "memory" }, { .build_only = true } };
+
+    for (size_t i = 0; i < 2; i++) {
+        AUTO_FREE char *bytes = NULL;
+        struct err e = ERR_INIT;
+        struct store_run row;
+        struct package p;
+        size_t len = 0;
+
+        store_fixture_run(f, &options[i], "null", &p);
+        MUST(store_run_get(f->store, p.run, &row, E));
+        assert_null(row.verdict);
+        assert_int_equal(store_run_document(f->store, p.run, STORE_VERDICT, &bytes, &len, &e), -1);
+        assert_int_equal(e.kind, ERR_NOTFOUND);
+        store_run_fini(&row);
+        package_free(&p);
+    }
+}
+
+static size_t attempts(struct store_fixture *f, bool with_gate)
+{
+    AUTO_JSON cJSON *doc = NULL;
+    struct err e = ERR_INIT;
+
+    if (with_gate) {
+        if (doc_gate(f->store, PACKAGE_PROJECT, PACKAGE_GATE, &doc, &e) < 0)
+            return 0;
+        return (size_t) cJSON_GetArraySize(at(doc, "/invalid_attempts"));
+    }
+    MUST(doc_project(f->store, PACKAGE_PROJECT, &doc, E));
+    return (size_t) cJSON_GetArraySize(at(doc, "/unsigned_attempts"));
+}
+
+static void unsigned_uploads_touch_no_gate_and_no_commit(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    AUTO_JSON cJSON *check = NULL;
+    struct private_key *stranger = package_key_new();
+    struct ingest_result r;
+    struct package p;
+    struct package good;
+
+    package_make(&(struct package_options){ .probes = 1 }, stranger, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-KEY");
+    ingest_result_fini(&r);
+    store_fixture_post(f, PACKAGE_GATE, "not an envelope", 15, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-SIGNATURE");
+    ingest_result_fini(&r);
+    /* A valid envelope about an archive that was changed afterwards. */
+    package_make(&(struct package_options){ .probes = 1 }, f->key, &good);
+    good.envelope[good.envelope_len / 2] ^= 1;
+    store_fixture_push(f, &good, &r);
+    assert_int_equal(r.outcome, INGEST_INVALID);
+    ingest_result_fini(&r);
+    assert_int_equal(attempts(f, false), 3);
+    assert_int_equal(attempts(f, true), 0);
+    MUST(doc_check(f->store, PACKAGE_PROJECT, PACKAGE_COMMIT, &check, E));
+    assert_string_equal(text_at(check, "/verdict"), "PENDING");
+    package_free(&good);
+    package_free(&p);
+    private_key_free(stranger);
+}
+
+static void signed_lies_are_attempts_of_the_gate(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    AUTO_JSON cJSON *check = NULL;
+    AUTO_JSON cJSON *verdict = NULL;
+    struct ingest_result r;
+    struct package p;
+
+    package_make(&(struct package_options){ .lie = PACKAGE_ACCEPTANCE_VALUE }, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-ACCEPTANCE");
+    ingest_result_fini(&r);
+    package_free(&p);
+    assert_int_equal(attempts(f, true), 1);
+    assert_int_equal(attempts(f, false), 0);
+    MUST(doc_check(f->store, PACKAGE_PROJECT, PACKAGE_COMMIT, &check, E));
+    assert_string_equal(text_at(check, "/verdict"), "INVALID");
+    /* The next run counts it. */
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &p);
+    verdict = stored(f, p.run, STORE_VERDICT);
+    assert_int_equal(at(verdict, "/attempt/n")->valueint, 2);
+    assert_int_equal(at(verdict, "/attempt/of")->valueint, 2);
+    assert_string_equal(text_at(verdict, "/attempt/previous/0/verdict"), "INVALID");
+    package_free(&p);
+}
+
+static void keys_count_at_the_time_of_receipt(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct ingest_result r;
+    struct package p;
+    struct package q;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &p);
+    MUST(manage_runner_revoke(f->store, "metal-01", "lost", 0, E));
+    package_make(&(struct package_options){ .probes = 1 }, f->key, &q);
+    store_fixture_push(f, &q, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-KEY");
+    ingest_result_fini(&r);
+    /* What was accepted before stays accepted. */
+    store_fixture_post(f, PACKAGE_GATE, p.envelope, p.envelope_len, &r);
+    assert_int_equal(r.outcome, INGEST_REPEATED);
+    ingest_result_fini(&r);
+    package_free(&q);
+    package_free(&p);
+}
+
+static void expired_and_future_keys_are_refused(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    static const struct {
+        const char *name;
+        int64_t from, to;
+    } times[] = { { "old", 1, 2 }, { "new", INT64_C(32503680000000000), 0 } };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct private_key *key = package_key_new();
+        AUTO_FREE char *pem = package_key_pem(key);
+        const struct manage_runner runner = { .name = times[i].name,
+                                              .machine_class = PACKAGE_CLASS,
+                                              .project = PACKAGE_PROJECT,
+                                              .key_pem = pem,
+                                              .not_before_us = times[i].from,
+                                              .not_after_us = times[i].to };
+        struct ingest_result r;
+        struct package p;
+
+        MUST(manage_runner_add(f->store, &runner, E));
+        package_make(&(struct package_options){ .probes = 1 }, key, &p);
+        store_fixture_push(f, &p, &r);
+        assert_string_equal(store_fixture_code(&r), "IN-KEY");
+        ingest_result_fini(&r);
+        package_free(&p);
+        private_key_free(key);
+    }
+}
+
+static void evidence_of_elsewhere_is_refused(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct private_key *other_key;
+    struct ingest_result r;
+    struct package p;
+
+    package_make(&(struct package_options){ .project = "demo/other" }, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-MANIFEST");
+    ingest_result_fini(&r);
+    package_free(&p);
+    package_make(&(struct package_options){ .gate = "other-gate" }, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-MANIFEST");
+    ingest_result_fini(&r);
+    package_free(&p);
+    package_make(&(struct package_options){ .machine_class = "faster" }, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-KEY");
+    ingest_result_fini(&r);
+    package_free(&p);
+    MUST(manage_project_add(f->store, "demo/other", false, E));
+    other_key = store_fixture_runner(f, "elsewhere", PACKAGE_CLASS, "demo/other");
+    package_make(&(struct package_options){ .probes = 1 }, other_key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-KEY");
+    ingest_result_fini(&r);
+    package_free(&p);
+    private_key_free(other_key);
+}
+
+static void archive_of_another_project_is_not_there(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct ingest_request request = { .gate = PACKAGE_GATE };
+    struct ingest_result r;
+    struct package p;
+
+    MUST(manage_project_add(f->store, "demo/other", false, E));
+    package_make(&(struct package_options){ .project = "demo/other" }, f->key, &p);
+    (void) store_fixture_put(f, p.archive, p.archive_len); /* in demo/kvcache */
+    request.project = "demo/other";
+    request.envelope = p.envelope;
+    request.envelope_len = p.envelope_len;
+    ingest_process(f->store, &request, clock_realtime_us(), &r);
+    assert_int_equal(r.outcome, INGEST_NO_BLOB);
+    ingest_result_fini(&r);
+    package_free(&p);
+}
+
+static void tickets_can_be_required(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    const struct manage_project change = { .tickets = "required" };
+    struct ingest_result r;
+    struct package p;
+
+    MUST(manage_project_set(f->store, PACKAGE_PROJECT, &change, E));
+    package_make(&(struct package_options){ .probes = 1 }, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-TICKET");
+    ingest_result_fini(&r);
+    package_free(&p);
+}
+
+static void damaged_baseline_judges_nobody(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct ingest_result r;
+    struct store_run row;
+    struct package base;
+    struct package p;
+    struct err e = ERR_INIT;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_flip(f, base.hex, base.archive_len / 2);
+    package_make(&(struct package_options){ .executable = 2 }, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_int_equal(r.outcome, INGEST_FAILED);
+    assert_int_equal(store_run_get(f->store, p.run, &row, &e), -1);
+    ingest_result_fini(&r);
+    store_fixture_flip(f, base.hex, base.archive_len / 2);
+    store_fixture_push(f, &p, &r);
+    assert_int_equal(r.outcome, INGEST_STORED);
+    ingest_result_fini(&r);
+    package_free(&p);
+    package_free(&base);
+}
+
+static void damaged_upload_must_be_sent_again(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct ingest_result r;
+    struct package p;
+
+    package_make(&(struct package_options){ .probes = 1.3 }, f->key, &p);
+    (void) store_fixture_put(f, p.archive, p.archive_len);
+    store_fixture_flip(f, p.hex, p.archive_len / 2);
+    store_fixture_post(f, PACKAGE_GATE, p.envelope, p.envelope_len, &r);
+    assert_int_equal(r.outcome, INGEST_NO_BLOB);
+    ingest_result_fini(&r);
+    store_fixture_push(f, &p, &r);
+    assert_int_equal(r.outcome, INGEST_STORED);
+    ingest_result_fini(&r);
+    package_free(&p);
+}
+
+struct answers {
+    pthread_mutex_t lock;
+    pthread_cond_t all;
+    size_t n;
+    size_t stored;
+};
+
+static void note(void *ctx, struct ingest_result *r)
+{
+    struct answers *a = ctx;
+
+    (void) pthread_mutex_lock(&a->lock);
+    a->n++;
+    a->stored += r->outcome == INGEST_STORED;
+    (void) pthread_cond_signal(&a->all);
+    (void) pthread_mutex_unlock(&a->lock);
+    ingest_result_fini(r);
+}
+
+static void queue_answers_every_request_once(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct answers a = { .lock = PTHREAD_MUTEX_INITIALIZER, .all = PTHREAD_COND_INITIALIZER };
+    struct ingest *ingest = NULL;
+    struct package p[6];
+    struct err e = ERR_INIT;
+
+    MUST(ingest_start(f->store, &ingest, E));
+    for (size_t i = 0; i < 6; i++) {
+        struct ingest_request r = { .project = PACKAGE_PROJECT, .gate = PACKAGE_GATE, .done = note, .ctx = &a };
+
+        package_make(&(struct package_options){ .probes = 1 + (double) i / 10 }, f->key, &p[i]);
+        (void) store_fixture_put(f, p[i].archive, p[i].archive_len);
+        r.envelope = p[i].envelope;
+        r.envelope_len = p[i].envelope_len;
+        MUST(ingest_submit(ingest, &r, E));
+    }
+    ingest_stop(ingest); /* finishes what waits */
+    assert_int_equal(a.n, 6);
+    assert_int_equal(a.stored, 6);
+    for (size_t i = 0; i < 6; i++)
+        package_free(&p[i]);
+    (void) e;
+}
+
+static void signed_verdict_is_stored_and_verifies(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    AUTO_FREE char *envelope = NULL;
+    AUTO_DSSE struct dsse d = { .payload_type = NULL };
+    AUTO_JSON cJSON *statement = NULL;
+    struct digest pae;
+    struct package p;
+    size_t len = 0;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &p);
+    MUST(store_run_document(f->store, p.run, STORE_VERDICT_ENVELOPE, &envelope, &len, E));
+    MUST(dsse_parse(envelope, len, &d, E));
+    MUST(dsse_pae_digest(d.payload_type, d.payload, d.payload_len, &pae, E));
+    assert_true(public_key_verify(private_key_public(store_key(f->store)), &pae, d.signatures[0].sig,
+                                  d.signatures[0].sig_len));
+    MUST(json_parse((const char *) d.payload, d.payload_len, NULL, &statement, E));
+    assert_string_equal(text_at(statement, "/predicate/verificationResult"), "FAILED");
+    assert_string_equal(text_at(statement, "/subject/0/digest/sha256"), p.hex);
+    package_free(&p);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(first_run_has_no_baseline),
+        T(same_experiment_inside_limits_is_ok),
+        T(branch_that_loosens_its_policy_gains_nothing),
+        T(other_experiment_is_named),
+        T(repeated_upload_gets_the_same_answer),
+        T(other_archive_for_a_used_run_is_a_conflict),
+        T(lying_packages_are_invalid_with_both_values),
+        T(honest_local_audit_is_accepted),
+        T(acceptance_is_computed_even_when_none_is_packaged),
+        T(failed_runs_say_why),
+        T(dirty_source_is_never_compared),
+        T(diagnostic_and_build_only_runs_have_no_verdict),
+        T(unsigned_uploads_touch_no_gate_and_no_commit),
+        T(signed_lies_are_attempts_of_the_gate),
+        T(keys_count_at_the_time_of_receipt),
+        T(expired_and_future_keys_are_refused),
+        T(evidence_of_elsewhere_is_refused),
+        T(archive_of_another_project_is_not_there),
+        T(tickets_can_be_required),
+        T(damaged_baseline_judges_nobody),
+        T(damaged_upload_must_be_sent_again),
+        T(queue_answers_every_request_once),
+        T(signed_verdict_is_stored_and_verifies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
