@@ -6,9 +6,9 @@
  *   untracked files, in byte order: F(path) F(class) F(mode) F(content), where class is "T" (in HEAD),
  *   "A" (only in the index) or "U" (untracked); mode is git's (100644, 100755, 120000, 160000) as the
  *   work tree has it, "absent" or "special"; content is the SHA-256 of the file's bytes or of the link's
- *   target, the submodule's checked-out commit as text, or empty. Then, for index entries that differ from
- *   HEAD: F("index") F(mode) F(object) F(path), and the same again for each checked-out submodule after
- *   F("submodule") F(path).
+ *   target, or empty (a submodule, an absent path). Then, for index entries that differ from HEAD:
+ *   F("index") F(mode) F(object) F(path), and all of it again for each checked-out submodule, in the order
+ *   they were met, after F("submodule") F(path) F(its commit) F(its tree).
  * Rule for ignored files: a path is left out when a .gitignore inside the tree ignores it; .git/info/exclude
  * and personal ignore files are not asked. Flags that hide changes (skip-worktree, assume-unchanged) and
  * every git setting are without effect, since bytes are read from disk. What can't be read is an error.

@@ -456,6 +456,9 @@ static int take_submodule(struct walk *w, const struct git *g, const char *prefi
     }
     if (git_open(directory, g->path, NULL, &inner, e) < 0 || source_head(&inner, &head, e) < 0)
         return err_wrap(e, "submodule %s", prefix);
+    /* A broken one would make git answer for the tree around it. */
+    if (strcmp(inner.root, directory) != 0)
+        return err_set(e, ERR_INPUT, "source.submodule", "submodule %s is no work tree of its own", prefix);
     source_frame_text(w->digest, "submodule");
     source_frame_text(w->digest, prefix);
     source_frame_text(w->digest, head.commit);
