@@ -262,12 +262,18 @@ static void view_nothing(struct view *v, cJSON *root)
     (void) root;
 }
 
+static void view_reason(struct view *v, cJSON *root)
+{
+    view_marked(v, root, "text_parts", view_str(root, "text"));
+    view_marked(v, root, "resolve_parts", view_str(root, "resolve"));
+}
+
 static const struct page_row page_rows[] = {
     {"home", view_home, false},           {"project", view_project, false},
     {"gate", view_gate, false},           {"run", view_run, false},
     {"compare", view_compare, false},     {"commit", view_commit, false},
     {"baselines", view_baselines, false}, {"baseline", view_baseline, false},
-    {"help", view_nothing, false},        {"reason", view_nothing, false},
+    {"help", view_nothing, false},        {"reason", view_reason, false},
     {"error", view_problem, true},
 };
 

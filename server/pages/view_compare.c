@@ -166,6 +166,7 @@ static void add_identity(struct view *v, cJSON *audit)
     }
     for (cJSON *r = view_first(inferred); r; r = view_next(r))
         view_format(v, r, "n_fields", "%zu", view_count(json_get(r, "fields")));
+    json_add_bool(&v->doc, audit, "has_equal", view_count(equal) > 0);
     json_add_bool(&v->doc, audit, "has_inferred", view_count(inferred) > 0);
     json_add_bool(&v->doc, audit, "has_not_recorded",
                   view_count(json_get(identity, "not_recorded")) > 0);
@@ -259,6 +260,10 @@ static void add_way_out(struct view *v, cJSON *root, const cJSON *reasons)
 
     if (view_count(json_get(root, "next")) == 0 && info)
         json_add_string(&v->doc, root, "resolve", info->resolve);
+    if (view_str(root, "resolve")[0])
+        view_marked(v, root, "resolve_parts", view_str(root, "resolve"));
+    json_add_bool(&v->doc, root, "has_way_out",
+                  view_str(root, "resolve")[0] || view_count(json_get(root, "next")) > 0);
 }
 
 static void add_acceptance(struct view *v, cJSON *root)

@@ -205,6 +205,28 @@ void view_value(struct view *v, cJSON *o, const char *key, const cJSON *value)
         json_add_string(&v->doc, o, key, text);
 }
 
+void view_marked(struct view *v, cJSON *o, const char *key, const char *text)
+{
+    cJSON *parts = json_add_array(&v->doc, o, key);
+    bool code = false;
+
+    while (*text) {
+        size_t n = strcspn(text, "`");
+        cJSON *part;
+
+        if (n > 0) {
+            part = json_add_object(&v->doc, parts, NULL);
+            view_format(v, part, "text", "%.*s", (int) n, text);
+            json_add_bool(&v->doc, part, "code", code && text[n] == '`');
+        }
+        text += n;
+        if (*text == '`') {
+            code = !code;
+            text++;
+        }
+    }
+}
+
 struct sort_item {
     cJSON *node;
     size_t index;

@@ -65,6 +65,8 @@ void view_plain(struct view *v, cJSON *o, const char *key, double value); /* wit
  * free(); NULL: no memory. */
 char *view_value_text(const cJSON *value, bool quoted) MUST_CHECK;
 void view_value(struct view *v, cJSON *o, const char *key, const cJSON *value);
+/* [{text, code}]: what stands between backquotes in `text` is code. */
+void view_marked(struct view *v, cJSON *o, const char *key, const char *text);
 /* Orders an array's elements; equal ones keep their order. */
 void view_sort(struct view *v, cJSON *array, int (*compare)(const cJSON *, const cJSON *));
 
