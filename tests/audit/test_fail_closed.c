@@ -143,6 +143,40 @@ static void rule1_zero_comparisons_is_a_refusal(void **state)
     sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-NONE", NULL);
 }
 
+/* One report with comparisons does not make up for another without. */
+static void rule1_zero_comparisons_of_one_report_is_a_refusal(void **state)
+{
+    cJSON *manifest = sides_json("{\"baseline_id\":\"b-20261129T141502Z\",\"comparison_paths\":[\"s/2.json\"]}");
+    char *yaml = malloc(sizeof sides_yaml + 1000);
+    const char *at = sides_yaml;
+    char *out = yaml;
+    struct sides s;
+    struct audit a = { 0 };
+
+    (void) state;
+    assert_non_null(yaml);
+    for (const char *next = strstr(at, "worse: "); next; next = strstr(at, "worse: ")) {
+        memcpy(out, at, (size_t) (next - at));
+        out += next - at;
+        out += snprintf(out, 40, "reports: [s/1.json], worse: ");
+        at = next + 7;
+    }
+    memcpy(out, at, strlen(at) + 1);
+    sides_init_with(&s, yaml);
+    free(yaml);
+    s.baseline_manifest = manifest;
+    sides_add_report(&s.baseline, "s/2.json");
+    sides_add_report(&s.current, "s/2.json");
+    sides_audit(&s, &a);
+    assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
+    assert_true(sides_has(a.document, "NC-METRIC-NONE", NULL));
+    assert_string_equal(pointer_get(a.document, "/paths/0/status")->valuestring, "compared");
+    assert_string_equal(pointer_get(a.document, "/paths/1/status")->valuestring, "refused");
+    audit_fini(&a);
+    sides_fini(&s);
+    json_free(manifest);
+}
+
 static void rule1_unreadable_report_is_invalid(void **state)
 {
     static const char *const broken[] = { "{\"results\":{\"rate\":NaN}}", "[1]", "{", "{\"a\":1,\"a\":1}", "" };
@@ -590,6 +624,7 @@ int main(void)
         cmocka_unit_test(rule1_report_missing_on_a_side),
         cmocka_unit_test(rule1_comparison_paths_of_a_reviewed_baseline_are_required),
         cmocka_unit_test(rule1_zero_comparisons_is_a_refusal),
+        cmocka_unit_test(rule1_zero_comparisons_of_one_report_is_a_refusal),
         cmocka_unit_test(rule1_unreadable_report_is_invalid),
         cmocka_unit_test(rule1_no_baseline_is_a_refusal),
         cmocka_unit_test(rule2_same_evidence),
