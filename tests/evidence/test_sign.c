@@ -353,11 +353,11 @@ static unsigned long fail_at;
 static unsigned long calls;
 
 void *__libc_calloc(size_t n, size_t size);
-__attribute__((visibility("default"))) void *calloc(size_t n, size_t size)
+__attribute__((visibility("default"))) void *calloc(size_t nmemb, size_t size)
 {
     if (fail_at && ++calls == fail_at)
         return NULL;
-    return __libc_calloc(n, size);
+    return __libc_calloc(nmemb, size);
 }
 
 static void short_memory_gives_an_error_or_the_right_signature(void **state)
