@@ -66,7 +66,7 @@ static int parse_flag(int argc, char *const argv[], int *io_i, const char *const
             return add_flag(a, allowed[i], NULL, e);
         if (flag[len] == '=')
             return add_flag(a, allowed[i], flag + len + 1, e);
-        if (*io_i + 1 >= argc)
+        if (*io_i + 1 >= argc || strncmp(argv[*io_i + 1], "--", 2) == 0)
             return err_set(e, ERR_USAGE, "args.value", "'--%s' needs a value", flag);
         (*io_i)++;
         return add_flag(a, allowed[i], argv[*io_i], e);

@@ -1,0 +1,360 @@
+/* The administration commands as an operator calls them. */
+#include "tests/server/store_fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char *program(void)
+{
+    return test_join(test_build_root(), "server/cleanrun-server");
+}
+
+/* Runs the command with --data; words are separated by '|'. */
+static int admin(const char *data, const char *words, char **out, char **err_out)
+{
+    AUTO_FREE char *exe = program();
+    AUTO_FREE char *copy = strdup(words);
+    const char *argv[32] = { exe };
+    struct test_run r;
+    size_t n = 1;
+    char *save = NULL;
+    int code;
+
+    for (char *w = strtok_r(copy, "|", &save); w && n < 28; w = strtok_r(NULL, "|", &save))
+        argv[n++] = w;
+    argv[n++] = "--data";
+    argv[n++] = data;
+    test_run(argv, NULL, NULL, NULL, &r);
+    code = r.code;
+    if (out)
+        *out = strdup(r.out);
+    if (err_out)
+        *err_out = strdup(r.err);
+    if (!out && !err_out && code != 0)
+        print_message("%s: exit %d: %s%s\n", words, code, r.out, r.err);
+    test_run_fini(&r);
+    return code;
+}
+
+static void expect_text(const char *data, const char *words, int code, const char *text)
+{
+    char *out = NULL;
+    char *err = NULL;
+    int got = admin(data, words, &out, &err);
+
+    if (got != code)
+        fail_msg("%s: exit %d, not %d: %s%s", words, got, code, out, err);
+    if (text && !strstr(out, text) && !strstr(err, text))
+        fail_msg("%s: no '%s' in '%s%s'", words, text, out, err);
+    free(out);
+    free(err);
+}
+
+struct place {
+    char *dir;
+    char *data;
+    char *pem; /* path */
+    struct private_key *key;
+};
+
+static int setup(void **state)
+{
+    struct place *p = calloc(1, sizeof *p);
+    AUTO_FREE char *text = NULL;
+
+    assert_non_null(p);
+    p->dir = test_dir_new();
+    p->data = test_join(p->dir, "data");
+    p->key = package_key_new();
+    text = package_key_pem(p->key);
+    test_write_text(p->dir, "pub.pem", text);
+    p->pem = test_join(p->dir, "pub.pem");
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *p = *state;
+
+    private_key_free(p->key);
+    test_dir_free(p->dir);
+    free(p->data);
+    free(p->pem);
+    free(p);
+    return 0;
+}
+
+static void add_runner(const struct place *p)
+{
+    AUTO_FREE char *words = NULL;
+
+    assert_true(asprintf(&words, "runner|add|metal-01|--class|%s|--key|%s|--project|%s", PACKAGE_CLASS, p->pem,
+                         PACKAGE_PROJECT) > 0);
+    expect_text(p->data, "project|add|" PACKAGE_PROJECT, 0, NULL);
+    expect_text(p->data, words, 0, NULL);
+}
+
+/* One stored run, as a server would have made it. */
+static void store_run_of(const struct place *p, const struct package_options *o, struct package *out)
+{
+    struct store_fixture f = { .data = p->data, .key = p->key };
+    struct store_project project;
+    struct ingest_result r;
+
+    MUST(store_open(p->data, STORE_SERVE, 2, &f.store, E));
+    MUST(store_project_get(f.store, PACKAGE_PROJECT, &project, E));
+    f.project_id = project.id;
+    package_make(o, p->key, out);
+    store_fixture_push(&f, out, &r);
+    if (r.outcome != INGEST_STORED)
+        fail_msg("not stored: %s", r.err.text);
+    ingest_result_fini(&r);
+    store_close(f.store);
+}
+
+static void projects_runners_and_tokens(void **state)
+{
+    struct place *p = *state;
+    char *out = NULL;
+    char *err = NULL;
+    AUTO_FREE char *other = NULL;
+
+    add_runner(p);
+    expect_text(p->data, "project|add|" PACKAGE_PROJECT, 2, "exists");
+    expect_text(p->data, "project|add|nothing", 2, "OWNER/NAME");
+    expect_text(p->data, "project|add|demo/secret|--private", 0, NULL);
+    expect_text(p->data, "project|list", 0, "demo/secret\tprivate");
+    expect_text(p->data, "project|set|demo/secret|--public|--deadline|60|--tickets|required", 0, NULL);
+    expect_text(p->data, "project|list", 0, "demo/secret\tpublic\ttickets required\tdeadline 60 s");
+    expect_text(p->data, "runner|list", 0, "metal-01\tdemo\t");
+    assert_true(asprintf(&other, "runner|add|metal-02|--class|demo|--key|%s|--project|%s", p->pem, PACKAGE_PROJECT) > 0);
+    expect_text(p->data, other, 2, "another runner");
+    expect_text(p->data, "runner|add|x|--class|demo|--key|/nowhere|--project|" PACKAGE_PROJECT, 2, "/nowhere");
+    expect_text(p->data, "runner|revoke|metal-01", 2, "--reason");
+    expect_text(p->data, "runner|revoke|metal-01|--reason|sold|--since|2026-01-02T03:04:05Z", 0, NULL);
+    expect_text(p->data, "runner|list", 0, "revoked since 2026-01-02T03:04:05Z: sold");
+    assert_int_equal(admin(p->data, "token|add|ci|--scope|upload|--project|" PACKAGE_PROJECT, &out, &err), 0);
+    assert_int_equal(strncmp(out, "clr_", 4), 0);
+    assert_int_equal(strlen(out), 69); /* a line with nothing else */
+    free(out);
+    free(err);
+    expect_text(p->data, "token|add|ci|--scope|upload", 2, "exists");
+    expect_text(p->data, "token|add|x|--scope|write", 2, "read, upload, review or admin");
+    expect_text(p->data, "token|list", 0, "ci\tupload\t" PACKAGE_PROJECT);
+    expect_text(p->data, "token|revoke|ci", 0, NULL);
+    expect_text(p->data, "token|revoke|ci", 2, "no token");
+    expect_text(p->data, "log", 0, "runner.revoke\tmetal-01\tsold");
+}
+
+static void mistakes_are_named(void **state)
+{
+    struct place *p = *state;
+
+    expect_text(p->data, "project|ad|x", 2, "did you mean 'add'");
+    expect_text(p->data, "project|add|a/b|--privat", 2, "did you mean '--private'");
+    expect_text(p->data, "project|add", 2, "OWNER/NAME");
+    expect_text(p->data, "gc|--keep|soon", 2, "whole number");
+    expect_text(p->data, "token|add|x|--scope", 2, "'--scope' needs a value");
+}
+
+static void approving_names_what_is_unfit(void **state)
+{
+    struct place *p = *state;
+    static const struct {
+        struct package_options options;
+        const char *why;
+    } unfit[] = {
+        { { .dirty = true }, "not a commit" },
+        { { .mode = "cpu" }, "diagnostic" },
+        { { .rate = 1 }, "not PASS" },
+    };
+    AUTO_FREE char *good_words = NULL;
+    AUTO_FREE char *id = NULL;
+    struct package good;
+
+    add_runner(p);
+    for (size_t i = 0; i < sizeof unfit / sizeof unfit[0]; i++) {
+        AUTO_FREE char *words = NULL;
+        struct package run;
+
+        store_run_of(p, &unfit[i].options, &run);
+        assert_true(asprintf(&words, "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why", run.run,
+                             PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+        expect_text(p->data, words, 2, unfit[i].why);
+        package_free(&run);
+    }
+    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &good);
+    assert_true(asprintf(&good_words, "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why", good.run,
+                         PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+    assert_true(asprintf(&id, "b-%s\n", good.run) > 0);
+    expect_text(p->data, "baseline|approve|20260101T000000Z-00000000|--project|a/b|--gate|g|--reviewer|r|--reason|w", 2, "no");
+    expect_text(p->data, good_words, 0, id);
+    expect_text(p->data, good_words, 2, "already");
+    expect_text(p->data, "baseline|list", 0, "current");
+    package_free(&good);
+}
+
+static void earlier_baseline_can_come_back(void **state)
+{
+    struct place *p = *state;
+    struct package a;
+    struct package b;
+    AUTO_FREE char *first = NULL;
+    AUTO_FREE char *second = NULL;
+    char *out = NULL;
+    char *err = NULL;
+    const char *line;
+
+    add_runner(p);
+    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &a);
+    store_run_of(p, &(struct package_options){ .probes = 1.32 }, &b);
+    assert_true(asprintf(&first, "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why", a.run,
+                         PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+    assert_true(asprintf(&second, "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why", b.run,
+                         PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+    expect_text(p->data, first, 0, NULL);
+    expect_text(p->data, second, 0, NULL);
+    expect_text(p->data, first, 0, NULL);
+    assert_int_equal(admin(p->data, "baseline|list", &out, &err), 0);
+    line = strstr(out, a.run);
+    assert_non_null(line);
+    assert_non_null(strstr(line, "current"));
+    line = strstr(out, b.run);
+    assert_non_null(line);
+    assert_non_null(strstr(line, "superseded"));
+    free(out);
+    free(err);
+    package_free(&a);
+    package_free(&b);
+}
+
+static void history_is_imported_and_never_judges(void **state)
+{
+    struct place *p = *state;
+    AUTO_FREE char *dir = test_path("tests/data/rvoip/baselines/20260929T224805Z");
+    AUTO_FREE char *definition = test_path("examples/rvoip-sip/cleanrun.yaml");
+    AUTO_FREE char *words = NULL;
+    AUTO_FREE char *plain = NULL;
+
+    add_runner(p);
+    assert_true(asprintf(&words,
+                         "baseline|import|%s|--legacy|--project|%s|--gate|call-setup-2k|--class|epyc|--definition|%s|--reviewer|r|"
+                         "--reason|history",
+                         dir, PACKAGE_PROJECT, definition) > 0);
+    assert_true(asprintf(&plain,
+                         "baseline|import|%s|--project|%s|--gate|call-setup-2k|--class|epyc|--definition|%s|--reviewer|r|"
+                         "--reason|history",
+                         dir, PACKAGE_PROJECT, definition) > 0);
+    expect_text(p->data, plain, 2, "baseline approve");
+    expect_text(p->data, words, 0, "b-20260929T224805Z");
+    expect_text(p->data, words, 2, "exists");
+    expect_text(p->data, "baseline|list", 0, "history");
+    expect_text(p->data, "fsck", 0, "1 baselines, 0 orphans, 0 problems");
+    expect_text(p->data, "gc|--keep|0", 0, "removed 0 uploads");
+}
+
+static void check_finds_every_kind_of_damage(void **state)
+{
+    struct place *p = *state;
+    struct store_fixture f = { .data = p->data };
+    AUTO_FREE char *object = NULL;
+    struct package run;
+
+    add_runner(p);
+    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &run);
+    expect_text(p->data, "fsck", 0, "1 objects, 1 runs, 0 baselines, 0 orphans, 0 problems");
+    store_fixture_flip(&f, run.hex, run.archive_len / 2);
+    expect_text(p->data, "fsck", 5, "stored object has SHA-256");
+    store_fixture_flip(&f, run.hex, run.archive_len / 2);
+    expect_text(p->data, "fsck", 0, "0 problems");
+    test_write_text(p->data, "objects/zz/strange", "x");
+    expect_text(p->data, "fsck", 5, "is no object");
+    assert_true(asprintf(&object, "%s/objects/zz/strange", p->data) > 0);
+    assert_int_equal(unlink(object), 0);
+    test_write_text(p->data, "objects/01/23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "x");
+    expect_text(p->data, "fsck", 0, "1 orphans");
+    free(object);
+    assert_true(asprintf(&object, "%s/objects/%.2s/%s", p->data, run.hex, run.hex + 2) > 0);
+    assert_int_equal(unlink(object), 0);
+    expect_text(p->data, "fsck", 5, "damaged: object");
+    package_free(&run);
+}
+
+static void collecting_keeps_what_runs_name(void **state)
+{
+    struct place *p = *state;
+    struct store_fixture f = { .data = p->data, .key = p->key };
+    struct store_project project;
+    struct package run;
+    struct package unused;
+
+    add_runner(p);
+    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &run);
+    package_make(&(struct package_options){ .probes = 1.4 }, p->key, &unused);
+    MUST(store_open(p->data, STORE_SERVE, 1, &f.store, E));
+    MUST(store_project_get(f.store, PACKAGE_PROJECT, &project, E));
+    f.project_id = project.id;
+    (void) store_fixture_put(&f, unused.archive, unused.archive_len);
+    store_close(f.store);
+    expect_text(p->data, "gc", 0, "removed 0 uploads");
+    expect_text(p->data, "gc|--dry-run|--keep|0", 0, "would remove 1 uploads");
+    assert_int_equal(store_fixture_count(&f, "objects"), 2);
+    expect_text(p->data, "gc|--keep|0", 0, "removed 1 uploads without a run, 1 files");
+    assert_int_equal(store_fixture_count(&f, "objects"), 1);
+    test_write_text(p->data, "objects/01/23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "x");
+    expect_text(p->data, "gc|--keep|0", 0, "removed 0 uploads without a run, 1 files");
+    expect_text(p->data, "fsck", 0, "1 objects, 1 runs, 0 baselines, 0 orphans, 0 problems");
+    package_free(&run);
+    package_free(&unused);
+}
+
+static void copy_can_be_restored(void **state)
+{
+    struct place *p = *state;
+    AUTO_FREE char *copy = test_join(p->dir, "copy");
+    AUTO_FREE char *other = test_join(p->dir, "other");
+    AUTO_FREE char *backup = NULL;
+    AUTO_FREE char *restore = NULL;
+    AUTO_FREE char *object = NULL;
+    struct package run;
+
+    add_runner(p);
+    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &run);
+    assert_true(asprintf(&backup, "backup|%s", copy) > 0);
+    assert_true(asprintf(&restore, "restore|%s", copy) > 0);
+    expect_text(p->data, backup, 0, "1 objects");
+    expect_text(p->data, backup, 2, "not empty");
+    expect_text(p->data, restore, 2, "not empty");
+    expect_text(other, restore, 0, "1 objects");
+    expect_text(other, "fsck", 0, "1 objects, 1 runs, 0 baselines, 0 orphans, 0 problems");
+    expect_text(other, "runner|list", 0, "metal-01");
+    /* A copy with a damaged object is refused. */
+    assert_true(asprintf(&object, "%s/objects/%.2s/%s", copy, run.hex, run.hex + 2) > 0);
+    assert_int_equal(chmod(object, 0600), 0);
+    assert_int_equal(truncate(object, 512), 0);
+    free(other);
+    other = test_join(p->dir, "third");
+    expect_text(other, restore, 5, "SHA-256");
+    package_free(&run);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(projects_runners_and_tokens),
+        T(mistakes_are_named),
+        T(approving_names_what_is_unfit),
+        T(earlier_baseline_can_come_back),
+        T(history_is_imported_and_never_judges),
+        T(check_finds_every_kind_of_damage),
+        T(collecting_keeps_what_runs_name),
+        T(copy_can_be_restored),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+/* The check of a commit (decisions U22, U23) and the count of attempts. */
+#include "tests/server/store_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json_in.h"
+
+#define OTHER_COMMIT "fedcba9876543210fedcba9876543210fedcba98"
+
+static struct store_fixture *fixture(void **state)
+{
+    return *state;
+}
+
+static cJSON *check(struct store_fixture *f, const char *commit)
+{
+    cJSON *j = NULL;
+
+    MUST(doc_check(f->store, PACKAGE_PROJECT, commit, &j, E));
+    return j;
+}
+
+static void expect(struct store_fixture *f, const char *commit, const char *verdict)
+{
+    AUTO_JSON cJSON *j = check(f, commit);
+
+    assert_string_equal(text_at(j, "/verdict"), verdict);
+    assert_int_equal(strncmp(text_at(j, "/description"), verdict, strlen(verdict)), 0);
+    assert_true(strlen(text_at(j, "/description")) <= 140);
+}
+
+/* A baseline measured at OTHER_COMMIT. */
+static void baseline(struct store_fixture *f, const struct package_options *o)
+{
+    struct package_options with = o ? *o : (struct package_options){ .commit = NULL };
+    struct package p;
+
+    with.commit = OTHER_COMMIT;
+    store_fixture_run(f, &with, "NON_COMPARABLE", &p);
+    store_fixture_approve(f, p.run);
+    package_free(&p);
+}
+
+static void run(struct store_fixture *f, double probes, int executable, const char *verdict)
+{
+    struct package p;
+
+    store_fixture_run(f, &(struct package_options){ .probes = probes, .executable = executable }, verdict, &p);
+    package_free(&p);
+}
+
+static void unknown_commit_is_pending(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct err e = ERR_INIT;
+    cJSON *j = NULL;
+
+    expect(f, PACKAGE_COMMIT, "PENDING");
+    baseline(f, NULL);
+    expect(f, PACKAGE_COMMIT, "PENDING");
+    assert_int_equal(doc_check(f->store, PACKAGE_PROJECT, "main", &j, &e), -1);
+    assert_int_equal(e.kind, ERR_USAGE);
+    assert_int_equal(doc_check(f->store, "no/such", PACKAGE_COMMIT, &j, &e), -1);
+    assert_int_equal(e.kind, ERR_NOTFOUND);
+}
+
+static void verdict_of_the_only_gate_is_the_check(void **state)
+{
+    struct store_fixture *f = fixture(state);
+
+    baseline(f, NULL);
+    run(f, 1.31, 2, "OK");
+    expect(f, PACKAGE_COMMIT, "OK");
+}
+
+static void deleted_gate_is_not_green(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    const int64_t short_deadline = 1;
+    const struct manage_project change = { .deadline_s = &short_deadline };
+    const struct manage_review review = {
+        .project = PACKAGE_PROJECT, .gate = "second", .reviewer = "r", .reason = "why"
+    };
+    AUTO_JSON cJSON *j = NULL;
+    struct ingest_result r;
+    struct package p;
+    char id[MANAGE_ID_SIZE];
+
+    baseline(f, NULL);
+    package_make(&(struct package_options){ .gate = "second", .commit = OTHER_COMMIT }, f->key, &p);
+    (void) store_fixture_put(f, p.archive, p.archive_len);
+    store_fixture_post(f, "second", p.envelope, p.envelope_len, &r);
+    assert_int_equal(r.outcome, INGEST_STORED);
+    ingest_result_fini(&r);
+    MUST(manage_baseline_approve(f->store, p.run, &review, id, E));
+    package_free(&p);
+    run(f, 1.31, 2, "OK");
+    j = check(f, PACKAGE_COMMIT);
+    assert_string_equal(text_at(j, "/verdict"), "PENDING");
+    assert_int_equal(cJSON_GetArraySize(at(j, "/gates")), 2);
+    assert_string_equal(text_at(j, "/gates/1/gate"), "second");
+    assert_string_equal(text_at(j, "/gates/1/verdict"), "PENDING");
+    assert_true(cJSON_IsNull(at(j, "/gates/1/run")));
+    /* And not pending for ever. */
+    MUST(manage_project_set(f->store, PACKAGE_PROJECT, &change, E));
+    (void) nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 100000000 }, NULL); /* the deadline passes */
+    expect(f, PACKAGE_COMMIT, "ERROR");
+}
+
+static void retrying_until_green_is_red(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    AUTO_JSON cJSON *j = NULL;
+
+    baseline(f, NULL);
+    run(f, 2, 2, "REGRESSION");
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    run(f, 1.31, 2, "OK");
+    j = check(f, PACKAGE_COMMIT);
+    assert_string_equal(text_at(j, "/verdict"), "REGRESSION");
+    assert_int_equal(cJSON_GetArraySize(at(j, "/gates/0/attempts")), 2);
+    assert_string_equal(text_at(j, "/gates/0/attempts/0/verdict"), "REGRESSION");
+    assert_string_equal(text_at(j, "/gates/0/attempts/1/verdict"), "OK");
+    for (int i = 0; i < 3; i++)
+        run(f, 1.3 - i / 1000.0, 2, "OK");
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    /* Another executable is another question. */
+    run(f, 1.31, 3, "OK");
+    expect(f, PACKAGE_COMMIT, "OK");
+}
+
+static void confirm_rule_lets_agreeing_runs_decide(void **state)
+{
+    struct store_fixture *f = fixture(state);
+
+    baseline(f, &(struct package_options){ .confirm = 2 });
+    run(f, 2, 2, "REGRESSION");
+    run(f, 1.31, 2, "OK");
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    run(f, 1.3, 2, "OK");
+    expect(f, PACKAGE_COMMIT, "OK");
+    run(f, 2.5, 2, "REGRESSION");
+    run(f, 1.31, 2, "OK");
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+}
+
+static void latest_complete_attempt_decides(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct ingest_result r;
+    struct package p;
+
+    baseline(f, NULL);
+    run(f, 1.31, 2, "OK");
+    package_make(&(struct package_options){ .lie = PACKAGE_ACCEPTANCE_VALUE }, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-ACCEPTANCE");
+    ingest_result_fini(&r);
+    package_free(&p);
+    /* A refused upload is listed but is no measurement. */
+    {
+        AUTO_JSON cJSON *j = check(f, PACKAGE_COMMIT);
+
+        assert_string_equal(text_at(j, "/verdict"), "OK");
+        assert_string_equal(text_at(j, "/gates/0/attempts/1/verdict"), "INVALID");
+    }
+    store_fixture_run(f, &(struct package_options){ .rate = 5, .executable = 3 }, "FAIL", &p);
+    package_free(&p);
+    expect(f, PACKAGE_COMMIT, "FAIL");
+}
+
+static void diagnostic_run_is_no_answer(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+
+    baseline(f, NULL);
+    store_fixture_run(f, &(struct package_options){ .mode = "cpu" }, "null", &p);
+    package_free(&p);
+    expect(f, PACKAGE_COMMIT, "PENDING");
+}
+
+static void runner_cannot_spoil_another_class(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct private_key *other;
+    AUTO_JSON cJSON *j = NULL;
+    struct ingest_result r;
+    struct package p;
+
+    baseline(f, NULL);
+    run(f, 1.31, 2, "OK");
+    other = store_fixture_runner(f, "slow-01", "slow", PACKAGE_PROJECT);
+    package_make(&(struct package_options){ .probes = 1 }, other, &p); /* says class demo */
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-KEY");
+    ingest_result_fini(&r);
+    package_free(&p);
+    private_key_free(other);
+    j = check(f, PACKAGE_COMMIT);
+    assert_string_equal(text_at(j, "/verdict"), "OK");
+    assert_int_equal(cJSON_GetArraySize(at(j, "/gates")), 1);
+    assert_int_equal(cJSON_GetArraySize(at(j, "/gates/0/attempts")), 1);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(unknown_commit_is_pending),
+        T(verdict_of_the_only_gate_is_the_check),
+        T(deleted_gate_is_not_green),
+        T(retrying_until_green_is_red),
+        T(confirm_rule_lets_agreeing_runs_decide),
+        T(latest_complete_attempt_decides),
+        T(diagnostic_run_is_no_answer),
+        T(runner_cannot_spoil_another_class),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
