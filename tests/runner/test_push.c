@@ -1,0 +1,394 @@
+/* Upload against a scripted server on loopback: what is sent, what each answer means. */
+#include "tests/lib/support.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "tests/runner/run_command.h"
+
+#include "runner/http.h"
+#include "runner/push.h"
+
+#define TOKEN "cr_0123456789abcdef"
+
+/* Answers the n-th request with the n-th script and ends; everything received goes to `log`. */
+struct script {
+    const char *const *answers;
+    size_t n;
+};
+
+static void read_request(int fd, FILE *log)
+{
+    char text[12000];
+    size_t len = 0, want = 0;
+    bool told = false;
+
+    for (;;) {
+        ssize_t n = read(fd, text + len, sizeof text - 1 - len);
+
+        if (n <= 0)
+            break;
+        len += (size_t) n;
+        text[len] = '\0';
+        char *end = strstr(text, "\r\n\r\n");
+
+        if (!end)
+            continue;
+        if (want == 0) {
+            char *length = strcasestr(text, "content-length:");
+            size_t body = 0;
+
+            for (char *p = length ? length + 15 : NULL; p && *p; p++) {
+                if (*p >= '0' && *p <= '9')
+                    body = body * 10 + (size_t) (*p - '0');
+                else if (*p != ' ')
+                    break;
+            }
+            want = (size_t) (end - text) + 4 + body;
+        }
+        if (!told && strcasestr(text, "expect: 100-continue") && len < want) {
+            if (write(fd, "HTTP/1.1 100 Continue\r\n\r\n", 25) != 25)
+                break;
+            told = true;
+        }
+        if (len >= want)
+            break;
+    }
+    text[len] = '\0';
+    fwrite(text, 1, len, log);
+    fputs("\n=====\n", log);
+    fflush(log);
+}
+
+static pid_t serve(const struct script *script, const char *log_path, int *out_port)
+{
+    struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof addr;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(listener >= 0);
+    assert_int_equal(bind(listener, (struct sockaddr *) &addr, sizeof addr), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *) &addr, &size), 0);
+    *out_port = ntohs(addr.sin_port);
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        FILE *log = fopen(log_path, "w");
+
+        for (size_t i = 0; log && i < script->n; i++) {
+            int fd = accept(listener, NULL, NULL);
+
+            if (fd < 0)
+                break;
+            read_request(fd, log);
+            if (write(fd, script->answers[i], strlen(script->answers[i])) < 0)
+                break;
+            close(fd);
+        }
+        _exit(0);
+    }
+    close(listener);
+    return pid;
+}
+
+#define CREATED(body) "HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n" body
+#define OK(body) "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n" body
+#define STATUS(line, body) "HTTP/1.1 " line "\r\nConnection: close\r\nContent-Type: application/problem+json\r\n\r\n" body
+#define BLOB CREATED("{\"schema\": \"cleanrun-blob/1\"}")
+
+struct bench {
+    char *dir, *archive, *token, *log;
+};
+
+static void bench_new(struct bench *b)
+{
+    b->dir = test_dir_new();
+    b->archive = test_join(b->dir, "evidence.tar");
+    b->token = test_join(b->dir, "token");
+    b->log = test_join(b->dir, "log");
+    test_write_text(b->dir, "evidence.tar", "archive bytes");
+    test_write_text(b->dir, "evidence.tar.dsse.json", "{\"envelope\": 1}");
+    test_write_text(b->dir, "token", TOKEN "\n");
+    assert_int_equal(chmod(b->token, 0600), 0);
+}
+
+static void bench_free(struct bench *b)
+{
+    test_dir_free(b->dir);
+    free(b->archive);
+    free(b->token);
+    free(b->log);
+}
+
+/* Pushes with these scripted answers. *out_log: what the server got (caller frees). */
+static void push(struct bench *b, const char *const *answers, size_t n, struct command_result *r, char **out_log)
+{
+    struct script script = { answers, n };
+    char url[64];
+    int port = 0;
+    pid_t server = serve(&script, b->log, &port);
+
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
+    const char *const argv[] = { "push", b->archive, "--server", url, "--project", "o/p", "--gate", "g",
+                                 "--token-file", b->token, "--json", NULL };
+
+    run_command(&command_push, argv, r);
+    kill(server, SIGKILL);
+    assert_int_equal(waitpid(server, NULL, 0), server);
+    *out_log = test_read_path(b->log, NULL);
+}
+
+#define PUSH(b, r, log, ...)                                                                                           \
+    push((b), (const char *const[]) { __VA_ARGS__ }, sizeof((const char *const[]) { __VA_ARGS__ }) / sizeof(char *), (r), (log))
+
+static void both_steps_are_sent_as_the_contract_says(void **state)
+{
+    struct bench b;
+    struct command_result r;
+    char *log = NULL, hex[DIGEST_HEX_SIZE], line[256];
+    struct digest d = digest_of("archive bytes", 13);
+
+    (void) state;
+    bench_new(&b);
+    digest_hex(&d, hex);
+    PUSH(&b, &r, &log, BLOB, CREATED("{\"schema\": \"cleanrun-verdict/1\", \"verdict\": \"OK\", \"run\": \"r1\", \"description\": \"OK: 1\", \"reasons\": []}"));
+    assert_int_equal(r.code, 0);
+    snprintf(line, sizeof line, "PUT /api/v1/projects/o/p/blobs/sha256:%s HTTP/1.1", hex);
+    assert_non_null(strstr(log, line));
+    assert_non_null(strstr(log, "Expect: 100-continue"));
+    assert_non_null(strstr(log, "Content-Length: 13"));
+    assert_non_null(strstr(log, "Authorization: Bearer " TOKEN));
+    assert_non_null(strstr(log, "archive bytes"));
+    assert_non_null(strstr(log, "POST /api/v1/projects/o/p/gates/g/runs HTTP/1.1"));
+    assert_non_null(strstr(log, "Content-Type: application/vnd.dsse+json"));
+    assert_non_null(strstr(log, "{\"envelope\": 1}"));
+    assert_non_null(strstr(r.out, "\"run\": \"r1\""));
+    assert_null(strstr(r.err, TOKEN));
+    command_result_fini(&r);
+    free(log);
+    bench_free(&b);
+}
+
+static void the_exit_code_is_the_server_s_verdict(void **state)
+{
+    static const struct {
+        const char *answer;
+        int code;
+    } rows[] = {
+        { OK("{\"verdict\": \"OK\"}"), 0 },
+        { CREATED("{\"verdict\": \"REGRESSION\"}"), 1 },
+        { CREATED("{\"verdict\": \"NON_COMPARABLE\", \"reasons\": [{\"code\": \"NC-BASELINE-NONE\", \"text\": \"none\"}]}"), 3 },
+        { CREATED("{\"verdict\": \"FAIL\"}"), 4 },
+        { STATUS("422 Unprocessable", "{\"detail\": \"broken\", \"reasons\": [{\"code\": \"IN-HASH\", \"text\": \"x\"}]}"), 5 },
+        { CREATED("{\"verdict\": \"ERROR\"}"), 6 },
+        { CREATED("{\"verdict\": null}"), 7 },
+        { CREATED("{\"verdict\": \"PENDING\"}"), 8 },
+        { CREATED("{\"verdict\": \"something new\"}"), 6 }, /* never green by not understanding */
+        { CREATED("not json"), 2 },
+        { STATUS("409 Conflict", "{\"detail\": \"another archive\"}"), 5 },
+        { STATUS("401 Unauthorized", "{\"detail\": \"no\"}"), 2 },
+        { STATUS("403 Forbidden", "{}"), 2 },
+        { STATUS("404 Not Found", "{}"), 2 },
+        { STATUS("500 Internal", "{}"), 6 },
+        { STATUS("301 Moved\r\nLocation: http://127.0.0.1:1/", ""), 2 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench b;
+        struct command_result r;
+        char *log = NULL;
+
+        bench_new(&b);
+        PUSH(&b, &r, &log, BLOB, rows[i].answer);
+        if (r.code != rows[i].code)
+            print_error("row %zu: exit %d, %s%s\n", i, r.code, r.out, r.err);
+        assert_int_equal(r.code, rows[i].code);
+        command_result_fini(&r);
+        free(log);
+        bench_free(&b);
+    }
+}
+
+static void refusals_of_the_archive_end_before_the_second_step(void **state)
+{
+    static const struct {
+        const char *answer;
+        int code;
+    } rows[] = {
+        { STATUS("422 Unprocessable", "{\"detail\": \"another digest\"}"), 5 },
+        { STATUS("413 Too Large", "{\"detail\": \"too big\"}"), 2 },
+        { STATUS("507 Insufficient Storage", "{\"detail\": \"disk\"}"), 6 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench b;
+        struct command_result r;
+        char *log = NULL;
+
+        bench_new(&b);
+        PUSH(&b, &r, &log, rows[i].answer);
+        assert_int_equal(r.code, rows[i].code);
+        assert_null(strstr(log, "POST"));
+        command_result_fini(&r);
+        free(log);
+        bench_free(&b);
+    }
+}
+
+static void busy_servers_are_asked_again(void **state)
+{
+    struct bench b;
+    struct command_result r;
+    char *log = NULL;
+
+    (void) state;
+    bench_new(&b);
+    PUSH(&b, &r, &log, STATUS("503 Busy", "{}"), BLOB, STATUS("429 Slow\r\nRetry-After: 1", "{}"),
+         CREATED("{\"verdict\": \"OK\"}"));
+    assert_int_equal(r.code, 0);
+    command_result_fini(&r);
+    free(log);
+    bench_free(&b);
+}
+
+static void an_unreachable_server_is_an_infrastructure_error(void **state)
+{
+    struct bench b;
+    struct command_result r;
+
+    (void) state;
+    bench_new(&b);
+    const char *const argv[] = { "push", b.archive, "--server", "http://127.0.0.1:9", "--project", "o/p", "--gate", "g",
+                                 "--token-file", b.token, NULL };
+
+    run_command(&command_push, argv, &r);
+    assert_int_equal(r.code, 6);
+    command_result_fini(&r);
+    bench_free(&b);
+}
+
+/* Decisions U26. */
+static void a_token_never_goes_unencrypted_to_another_machine(void **state)
+{
+    static const char *const bad[] = { "http://perf.example.org", "http://127.0.0.1.example.org", "http://127.evil.example",
+                                       "http://10.0.0.1:80", "HTTP://[2001:db8::1]/" };
+    struct bench b;
+    struct command_result r;
+
+    (void) state;
+    bench_new(&b);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const char *const argv[] = { "push", b.archive, "--server", bad[i], "--project", "o/p", "--gate", "g",
+                                     "--token-file", b.token, NULL };
+
+        run_command(&command_push, argv, &r);
+        assert_int_equal(r.code, 2);
+        assert_non_null(strstr(r.err, "refusing to send a token unencrypted"));
+        command_result_fini(&r);
+    }
+    const char *const file[] = { "push", b.archive, "--server", "file:///etc", "--project", "o/p", "--gate", "g",
+                                 "--token-file", b.token, NULL };
+
+    run_command(&command_push, file, &r);
+    assert_int_equal(r.code, 2);
+    command_result_fini(&r);
+    assert_true(http_is_loopback("http://127.0.0.1:8620/"));
+    assert_true(http_is_loopback("http://[::1]:8620/"));
+    assert_true(http_is_loopback("http://localhost/"));
+    assert_false(http_is_loopback("http://localhost.example.org/"));
+    bench_free(&b);
+}
+
+static void token_files_must_be_private(void **state)
+{
+    struct bench b;
+    char *token = NULL;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    bench_new(&b);
+    assert_int_equal(push_read_token(b.token, &token, &e), 0);
+    assert_string_equal(token, TOKEN);
+    free(token);
+    assert_int_equal(chmod(b.token, 0640), 0);
+    assert_int_equal(push_read_token(b.token, &token, &e), -1);
+    assert_non_null(strstr(e.text, "chmod 600"));
+    assert_int_equal(chmod(b.token, 0600), 0);
+    test_write_text(b.dir, "token", "two words\n");
+    assert_int_equal(chmod(b.token, 0600), 0);
+    assert_int_equal(push_read_token(b.token, &token, &e), -1);
+    test_write_text(b.dir, "token", "");
+    assert_int_equal(push_read_token(b.token, &token, &e), -1);
+    bench_free(&b);
+}
+
+static void status_exits_by_the_worst_verdict(void **state)
+{
+    static const struct {
+        const char *answer;
+        int code;
+    } rows[] = {
+        { OK("{\"schema\": \"cleanrun-check/1\", \"verdict\": \"PENDING\", \"description\": \"PENDING\", \"gates\": []}"), 8 },
+        { OK("{\"verdict\": \"REGRESSION\", \"gates\": [{\"gate\": \"g\", \"verdict\": \"REGRESSION\", \"description\": \"x\"}]}"), 1 },
+        { STATUS("404 Not Found", "{}"), 2 },
+        { OK("{}"), 6 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *const answers[] = { rows[i].answer };
+        struct script script = { answers, 1 };
+        struct command_result r;
+        struct bench b;
+        char url[64];
+        int port = 0;
+
+        bench_new(&b);
+        pid_t server = serve(&script, b.log, &port);
+
+        snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
+        const char *const argv[] = { "status", "c6f068d4e70ae7a6b7eefefdfe50fec8272f513e", "--server", url, "--project", "o/p", NULL };
+
+        run_command(&command_status, argv, &r);
+        assert_int_equal(r.code, rows[i].code);
+        kill(server, SIGKILL);
+        assert_int_equal(waitpid(server, NULL, 0), server);
+        char *log = test_read_path(b.log, NULL);
+
+        assert_non_null(strstr(log, "GET /api/v1/projects/o/p/commits/c6f068d4e70ae7a6b7eefefdfe50fec8272f513e/check HTTP/1.1"));
+        assert_null(strstr(log, "Authorization"));
+        free(log);
+        command_result_fini(&r);
+        bench_free(&b);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_steps_are_sent_as_the_contract_says),
+        cmocka_unit_test(the_exit_code_is_the_server_s_verdict),
+        cmocka_unit_test(refusals_of_the_archive_end_before_the_second_step),
+        cmocka_unit_test(busy_servers_are_asked_again),
+        cmocka_unit_test(an_unreachable_server_is_an_infrastructure_error),
+        cmocka_unit_test(a_token_never_goes_unencrypted_to_another_machine),
+        cmocka_unit_test(token_files_must_be_private),
+        cmocka_unit_test(status_exits_by_the_worst_verdict),
+    };
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests_name("runner/push", tests, NULL, NULL);
+}
