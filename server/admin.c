@@ -143,13 +143,13 @@ static int parse(const struct admin_command *c, int argc, char *const argv[], st
     return err_set(e, ERR_USAGE, "admin.words", "unexpected word '%s'", a->words[0]);
 }
 
-static int run(const struct admin_command *c, const struct admin_args *a, int *out_code, struct err *e)
+static int run(const struct admin_command *c, const struct admin_args *a, struct err *e)
 {
     AUTO_STORE struct store *s = NULL;
 
     if (c->store && store_open(admin_data(a), STORE_ADMIN, 2, &s, e) < 0)
         return -1;
-    return c->handle(s, a, out_code, e);
+    return c->handle(s, a, e);
 }
 
 int admin_main(int argc, char *const argv[], char *const environment[])
@@ -157,10 +157,13 @@ int admin_main(int argc, char *const argv[], char *const environment[])
     struct admin_args a = { .out = stdout, .environment = environment };
     const struct admin_command *c;
     struct err e = ERR_INIT;
-    int code = EXIT_OK;
+    int code;
 
     c = find(argc, argv, &e);
-    if (!c || parse(c, argc, argv, &a, &e) < 0 || run(c, &a, &code, &e) < 0)
+    if (!c || parse(c, argc, argv, &a, &e) < 0)
+        return fail(argv[0], &e);
+    code = run(c, &a, &e);
+    if (code < 0)
         return fail(argv[0], &e);
     if (fflush(stdout) != 0) {
         (void) err_set(&e, ERR_SYS, "admin.write", "cannot write the answer");

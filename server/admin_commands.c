@@ -47,16 +47,15 @@ static int need_number(const struct admin_args *a, const char *name, uint64_t ma
 
 /* Projects. */
 
-int admin_project_add(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_project_add(struct store *s, const struct admin_args *a, struct err *e)
 {
-    (void) out_code;
     if (manage_project_add(s, a->words[0], admin_args_has(a, "private"), e) < 0)
         return -1;
     say(a, "project %s added\n", a->words[0]);
     return 0;
 }
 
-int admin_project_set(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_project_set(struct store *s, const struct admin_args *a, struct err *e)
 {
     bool is_private = admin_args_has(a, "private");
     bool is_public = admin_args_has(a, "public");
@@ -65,10 +64,9 @@ int admin_project_set(struct store *s, const struct admin_args *a, int *out_code
     int64_t deadline_s = 0;
     bool given = false;
 
-    (void) out_code;
     if (is_private && is_public)
         return err_set(e, ERR_USAGE, "args.both", "--private and --public exclude each other");
-    if (need_number(a, "deadline", 86400 * 365, &seconds, &given, e) < 0)
+    if (need_number(a, "deadline", UINT64_C(86400) * 365, &seconds, &given, e) < 0)
         return -1;
     deadline_s = (int64_t) seconds;
     change.deadline_s = given ? &deadline_s : NULL;
@@ -79,14 +77,13 @@ int admin_project_set(struct store *s, const struct admin_args *a, int *out_code
     return 0;
 }
 
-int admin_project_list(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_project_list(struct store *s, const struct admin_args *a, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = { .db = NULL };
     AUTO_QUERY struct query q = { .statement = NULL };
     bool row = false;
     int rc;
 
-    (void) out_code;
     if (store_read_open(s, &r, e) < 0)
         return -1;
     q = query_begin(r.db, SQL_PROJECT_LIST);
@@ -99,14 +96,13 @@ int admin_project_list(struct store *s, const struct admin_args *a, int *out_cod
 
 /* Runners. */
 
-int admin_runner_add(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_runner_add(struct store *s, const struct admin_args *a, struct err *e)
 {
     struct manage_runner r = { .name = a->words[0] };
     AUTO_FREE char *pem = NULL;
     const char *key = NULL;
     size_t len = 0;
 
-    (void) out_code;
     if (admin_args_need(a, "class", &r.machine_class, e) < 0 || admin_args_need(a, "key", &key, e) < 0 ||
         admin_args_need(a, "project", &r.project, e) < 0 || admin_args_time(a, "not-before", &r.not_before_us, e) < 0 ||
         admin_args_time(a, "not-after", &r.not_after_us, e) < 0 || file_read(key, LIMIT_PEM, &pem, &len, e) < 0)
@@ -120,12 +116,11 @@ int admin_runner_add(struct store *s, const struct admin_args *a, int *out_code,
     return 0;
 }
 
-int admin_runner_revoke(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_runner_revoke(struct store *s, const struct admin_args *a, struct err *e)
 {
     const char *reason = NULL;
     int64_t since_us = 0;
 
-    (void) out_code;
     if (admin_args_need(a, "reason", &reason, e) < 0 || admin_args_time(a, "since", &since_us, e) < 0 ||
         manage_runner_revoke(s, a->words[0], reason, since_us, e) < 0)
         return -1;
@@ -148,7 +143,7 @@ static int say_projects(const struct admin_args *a, struct db *d, int64_t runner
     return rc;
 }
 
-int admin_runner_list(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_runner_list(struct store *s, const struct admin_args *a, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = { .db = NULL };
     AUTO_QUERY struct query q = { .statement = NULL };
@@ -159,7 +154,6 @@ int admin_runner_list(struct store *s, const struct admin_args *a, int *out_code
     bool row = false;
     int rc;
 
-    (void) out_code;
     if (store_read_open(s, &r, e) < 0)
         return -1;
     q = query_begin(r.db, SQL_RUNNER_LIST);
@@ -177,13 +171,12 @@ int admin_runner_list(struct store *s, const struct admin_args *a, int *out_code
 
 /* Tokens. */
 
-int admin_token_add(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_token_add(struct store *s, const struct admin_args *a, struct err *e)
 {
     char token[MANAGE_TOKEN_SIZE];
     const char *word = NULL;
     unsigned scope;
 
-    (void) out_code;
     if (admin_args_need(a, "scope", &word, e) < 0)
         return -1;
     scope = auth_scope(word);
@@ -196,9 +189,8 @@ int admin_token_add(struct store *s, const struct admin_args *a, int *out_code, 
     return 0;
 }
 
-int admin_token_revoke(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_token_revoke(struct store *s, const struct admin_args *a, struct err *e)
 {
-    (void) out_code;
     if (manage_token_revoke(s, a->words[0], e) < 0)
         return -1;
     say(a, "token %s revoked\n", a->words[0]);
@@ -214,7 +206,7 @@ static const char *scope_word(int64_t scopes)
     return scopes & STORE_SCOPE_UPLOAD ? "upload" : "read";
 }
 
-int admin_token_list(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_token_list(struct store *s, const struct admin_args *a, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = { .db = NULL };
     AUTO_QUERY struct query q = { .statement = NULL };
@@ -223,7 +215,6 @@ int admin_token_list(struct store *s, const struct admin_args *a, int *out_code,
     bool row = false;
     int rc;
 
-    (void) out_code;
     if (store_read_open(s, &r, e) < 0)
         return -1;
     q = query_begin(r.db, SQL_TOKEN_LIST);
@@ -244,25 +235,23 @@ static int need_review(const struct admin_args *a, struct manage_review *r, stru
                : 0;
 }
 
-int admin_baseline_approve(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_baseline_approve(struct store *s, const struct admin_args *a, struct err *e)
 {
     struct manage_review review = { .project = NULL };
     char id[MANAGE_ID_SIZE];
 
-    (void) out_code;
     if (need_review(a, &review, e) < 0 || manage_baseline_approve(s, a->words[0], &review, id, e) < 0)
         return -1;
     say(a, "%s\n", id);
     return 0;
 }
 
-int admin_baseline_import(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_baseline_import(struct store *s, const struct admin_args *a, struct err *e)
 {
     struct manage_review review = { .project = NULL };
     struct manage_import in = { .dir = a->words[0], .commit = admin_args_get(a, "commit") };
     char id[MANAGE_ID_SIZE];
 
-    (void) out_code;
     if (!admin_args_has(a, "legacy"))
         return err_set(e, ERR_USAGE, "args.legacy",
                        "a directory is unsigned, so it can only be kept as history that never judges: say --legacy; to make "
@@ -274,7 +263,7 @@ int admin_baseline_import(struct store *s, const struct admin_args *a, int *out_
     return 0;
 }
 
-int admin_baseline_list(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_baseline_list(struct store *s, const struct admin_args *a, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = { .db = NULL };
     AUTO_QUERY struct query q = { .statement = NULL };
@@ -283,7 +272,6 @@ int admin_baseline_list(struct store *s, const struct admin_args *a, int *out_co
     bool row = false;
     int rc;
 
-    (void) out_code;
     if (store_read_open(s, &r, e) < 0)
         return -1;
     q = query_begin(r.db, SQL_BASELINE_LIST);
@@ -300,9 +288,8 @@ int admin_baseline_list(struct store *s, const struct admin_args *a, int *out_co
 
 /* Upkeep. */
 
-int admin_migrate(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_migrate(struct store *s, const struct admin_args *a, struct err *e)
 {
-    (void) out_code;
     (void) e; /* opening the store has applied what was missing, or failed */
     say(a, "%s is up to date\n", store_data_path(s));
     return 0;
@@ -315,7 +302,7 @@ static void say_finding(void *ctx, bool is_problem, const char *text)
     say(a, "%s%s\n", is_problem ? "damaged: " : "", text);
 }
 
-int admin_fsck(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_fsck(struct store *s, const struct admin_args *a, struct err *e)
 {
     struct admin_args copy = *a;
     struct upkeep_fsck n;
@@ -325,49 +312,45 @@ int admin_fsck(struct store *s, const struct admin_args *a, int *out_code, struc
     say(a, "%llu objects, %llu runs, %llu baselines, %llu orphans, %llu problems\n", (unsigned long long) n.blobs,
         (unsigned long long) n.runs, (unsigned long long) n.baselines, (unsigned long long) n.orphans,
         (unsigned long long) n.problems);
-    *out_code = n.problems ? EXIT_INVALID : EXIT_OK;
-    return 0;
+    return n.problems ? EXIT_INVALID : EXIT_OK;
 }
 
-int admin_gc(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_gc(struct store *s, const struct admin_args *a, struct err *e)
 {
     bool dry_run = admin_args_has(a, "dry-run");
     uint64_t keep_s = UPKEEP_KEEP_S;
     struct upkeep_gc n;
     bool given = false;
 
-    (void) out_code;
-    if (need_number(a, "keep", 86400 * 365, &keep_s, &given, e) < 0 || upkeep_gc(s, dry_run, (int64_t) keep_s, &n, e) < 0)
+    if (need_number(a, "keep", UINT64_C(86400) * 365, &keep_s, &given, e) < 0 || upkeep_gc(s, dry_run, (int64_t) keep_s, &n, e) < 0)
         return -1;
     say(a, "%s %llu uploads without a run, %llu files, %llu bytes\n", dry_run ? "would remove" : "removed",
         (unsigned long long) n.blobs, (unsigned long long) n.objects, (unsigned long long) n.bytes);
     return 0;
 }
 
-int admin_backup(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_backup(struct store *s, const struct admin_args *a, struct err *e)
 {
     uint64_t objects = 0;
 
-    (void) out_code;
     if (upkeep_backup(s, a->words[0], &objects, e) < 0)
         return -1;
     say(a, "%s holds the database and %llu objects\n", a->words[0], (unsigned long long) objects);
     return 0;
 }
 
-int admin_restore(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_restore(struct store *s, const struct admin_args *a, struct err *e)
 {
     uint64_t objects = 0;
 
     (void) s; /* there is none yet */
-    (void) out_code;
     if (upkeep_restore(a->words[0], admin_data(a), &objects, e) < 0)
         return -1;
     say(a, "%s holds the database and %llu objects; run fsck next\n", admin_data(a), (unsigned long long) objects);
     return 0;
 }
 
-int admin_log(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_log(struct store *s, const struct admin_args *a, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = { .db = NULL };
     AUTO_QUERY struct query q = { .statement = NULL };
@@ -377,7 +360,6 @@ int admin_log(struct store *s, const struct admin_args *a, int *out_code, struct
     bool row = false;
     int rc;
 
-    (void) out_code;
     if (need_number(a, "limit", 1000000, &limit, &given, e) < 0 || store_read_open(s, &r, e) < 0)
         return -1;
     q = query_begin(r.db, SQL_LOG_LIST);
@@ -388,12 +370,11 @@ int admin_log(struct store *s, const struct admin_args *a, int *out_code, struct
     return rc;
 }
 
-int admin_config(struct store *s, const struct admin_args *a, int *out_code, struct err *e)
+int admin_config(struct store *s, const struct admin_args *a, struct err *e)
 {
     struct config c = { .data = NULL };
 
     (void) s;
-    (void) out_code;
     if (config_parse(0, NULL, a->environment, &c, e) < 0)
         return -1;
     say(a, "data\t%s\nlisten\t%s\nbase-url\t%s\ntemplates\t%s\nthreads\t%u\n", admin_data(a), c.listen,

@@ -40,7 +40,7 @@ int package_read(const struct evidence *ev, struct package *out, struct err *e)
         p.report = f ? f->report : NULL;
     }
     *out = p;
-    p = (struct package){ .report = NULL };
+    memset(&p, 0, sizeof p); /* moved out */
     return 0;
 }
 
@@ -368,7 +368,7 @@ int judge_run(const struct package *p, const char *evidence_hex, const struct ju
         return -1;
     j.definition = baseline ? &baseline->side->definition : &p->side.definition;
     *out = j;
-    j = (struct judgement){ .acceptance = NULL };
+    memset(&j, 0, sizeof j); /* moved out */
     return 0;
 }
 

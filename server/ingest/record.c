@@ -72,7 +72,7 @@ int record_metrics_collect(const struct definition *d, const struct tree *t, str
         }
     }
     *out = m;
-    m = (struct record_metrics){ .items = NULL };
+    memset(&m, 0, sizeof m); /* moved out */
     return 0;
 }
 

@@ -19,6 +19,7 @@ struct refusal {
     const cJSON *reasons; /* array */
     const cJSON *stages;  /* array */
     struct record_attempt attempt;
+    char keyid[KEYID_MAX]; /* when the envelope only hints at it */
 };
 
 /* The key that signed, or the one that the envelope names without proof. */
@@ -71,9 +72,8 @@ static int finish(struct job *j, struct refusal *r, struct err *e)
 {
     AUTO_JSON cJSON *problem = NULL;
     AUTO_BUF struct buf bytes = { .data = NULL };
-    char keyid[KEYID_MAX];
 
-    r->attempt.keyid = keyid_of(j, keyid);
+    r->attempt.keyid = keyid_of(j, r->keyid);
     if (build_problem(j, r, &problem, e) < 0)
         return -1;
     buf_init(&bytes, LIMIT_JSON_DOCUMENT * 4);

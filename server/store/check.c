@@ -364,10 +364,9 @@ static int fill(struct check *c, struct db *db, const struct store_project *p, c
     return 0;
 }
 
-int check_commit(struct db *db, const struct store_project *p, const char *project, const char *commit, int64_t now_us,
-                 struct json_doc *d, cJSON *parent, struct err *e)
+int check_commit(struct db *db, const struct check_question *q, struct json_doc *d, cJSON *parent, struct err *e)
 {
-    struct check c = { .now_us = now_us };
+    struct check c = { .now_us = q->now_us };
     cJSON *list;
     int rc = -1;
 
@@ -375,12 +374,12 @@ int check_commit(struct db *db, const struct store_project *p, const char *proje
     c.rows = arena_calloc(&c.arena, ROWS_MAX, sizeof *c.rows);
     if (!c.rows)
         (void) arena_full(e);
-    else if (fill(&c, db, p, commit, e) == 0 && write_summary(&c, d, parent, e) == 0)
+    else if (fill(&c, db, q->project, q->commit, e) == 0 && write_summary(&c, d, parent, e) == 0)
         rc = 0;
     if (rc == 0) {
         list = json_add_array(d, parent, "gates");
         for (size_t i = 0; i < c.n; i++)
-            write_row(&c.rows[i], project, d, list);
+            write_row(&c.rows[i], q->name, d, list);
     }
     arena_fini(&c.arena);
     return rc;

@@ -301,7 +301,7 @@ int attempt_list_read(struct db *db, int64_t project_id, const char *gate, const
         }
     }
     *out = l;
-    l = (struct attempt_list){ .items = NULL };
+    memset(&l, 0, sizeof l); /* moved out */
     return 0;
 }
 

@@ -51,6 +51,11 @@ void attempt_list_fini(struct attempt_list *l);
 /* {n, of, previous[]} under "attempt": of the stored run, or (run NULL) of one that comes now. */
 void attempt_list_write(const struct attempt_list *l, const char *run, struct json_doc *d, cJSON *parent);
 
+struct check_question {
+    const struct store_project *project;
+    const char *name; /* of the project */
+    const char *commit;
+    int64_t now_us;
+};
 /* check.c: the rows and the verdict of one commit. Adds "verdict", "description" and "gates" to parent. */
-int check_commit(struct db *db, const struct store_project *p, const char *project, const char *commit, int64_t now_us,
-                 struct json_doc *d, cJSON *parent, struct err *e) MUST_CHECK;
+int check_commit(struct db *db, const struct check_question *q, struct json_doc *d, cJSON *parent, struct err *e) MUST_CHECK;

@@ -41,9 +41,15 @@ static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q,
     doc_format(d, o, "url", "/b/%s", id);
 }
 
-/* *out_definition: bytes of the newest current baseline's definition (heap), or NULL. */
+/* What the list of baselines tells besides itself. */
+struct listed {
+    size_t n;
+    char *definition; /* bytes of the newest current baseline's (heap), or NULL */
+    size_t definition_len;
+};
+
 static int add_baselines(struct json_doc *d, struct db *db, int64_t project_id, const char *gate, bool with_successor,
-                         char **out_definition, size_t *out_len, size_t *out_n, struct err *e)
+                         struct listed *out, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_BASELINES_OF_GATE);
     cJSON *list = json_add_array(d, NULL, "baselines");
@@ -55,12 +61,12 @@ static int add_baselines(struct json_doc *d, struct db *db, int64_t project_id, 
     query_int(&q, DOC_ROWS);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
         add_baseline(d, list, &q, with_successor);
-        (*out_n)++;
-        if (out_definition && !*out_definition && query_get_int(&q, BASE_CURRENT)) {
-            const void *bytes = query_get_bytes(&q, BASE_DEFINITION, out_len);
+        out->n++;
+        if (!out->definition && query_get_int(&q, BASE_CURRENT)) {
+            const void *bytes = query_get_bytes(&q, BASE_DEFINITION, &out->definition_len);
 
-            *out_definition = bytes ? strndup((const char *) bytes, *out_len) : NULL;
-            if (!*out_definition)
+            out->definition = bytes ? strndup((const char *) bytes, out->definition_len) : NULL;
+            if (!out->definition)
                 return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
         }
     }
@@ -72,8 +78,9 @@ int doc_baselines(struct store *s, const char *project, const char *gate, cJSON 
     AUTO_STORE_READ struct store_read r = { .db = NULL };
     AUTO_JSON_DOC struct json_doc d;
     struct store_project p;
+    struct listed listed = { .n = 0 };
     char page[256];
-    size_t n = 0;
+    int rc;
 
     json_doc_init_object(&d);
     if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
@@ -81,7 +88,9 @@ int doc_baselines(struct store *s, const char *project, const char *gate, cJSON 
     json_add_string(&d, NULL, "schema", "cleanrun-baselines/1");
     json_add_string(&d, NULL, "project", project);
     json_add_string(&d, NULL, "gate", gate);
-    if (add_baselines(&d, r.db, p.id, gate, true, NULL, NULL, &n, e) < 0)
+    rc = add_baselines(&d, r.db, p.id, gate, true, &listed, e);
+    free(listed.definition);
+    if (rc < 0)
         return -1;
     (void) snprintf(page, sizeof page, "/p/%s/%s/baselines", project, gate); /* names are short */
     doc_links(&d, page);
@@ -282,10 +291,12 @@ int doc_gate(struct store *s, const char *project, const char *gate, cJSON **out
     AUTO_JSON_DOC struct json_doc d;
     AUTO_FREE char *definition = NULL;
     struct store_project p;
+    struct listed listed = { .n = 0 };
     char newest[32] = "";
     char page[256];
     size_t len = 0;
     size_t n = 0;
+    int rc;
 
     json_doc_init_object(&d);
     if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
@@ -293,8 +304,11 @@ int doc_gate(struct store *s, const char *project, const char *gate, cJSON **out
     json_add_string(&d, NULL, "schema", "cleanrun-gate/1");
     json_add_string(&d, NULL, "project", project);
     json_add_string(&d, NULL, "gate", gate);
-    if (add_baselines(&d, r.db, p.id, gate, false, &definition, &len, &n, e) < 0 ||
-        add_runs(&d, r.db, p.id, gate, newest, &n, e) < 0)
+    rc = add_baselines(&d, r.db, p.id, gate, false, &listed, e);
+    definition = listed.definition;
+    len = listed.definition_len;
+    n = listed.n;
+    if (rc < 0 || add_runs(&d, r.db, p.id, gate, newest, &n, e) < 0)
         return -1;
     if (!definition && newest[0] && store_document_read(r.db, newest, STORE_DEFINITION, &definition, &len, e) < 0)
         return -1;

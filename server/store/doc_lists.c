@@ -217,14 +217,16 @@ static int add_commits(struct json_doc *d, struct db *db, const struct store_pro
     query_int(&q, p->id);
     query_int(&q, DOC_COMMITS);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        const char *commit = query_get_text(&q, 0);
+        const struct check_question ask = {
+            .project = p, .name = project, .commit = query_get_text(&q, 0), .now_us = clock_realtime_us()
+        };
         cJSON *o = json_add_object(d, list, NULL);
 
-        json_add_string(d, o, "commit", commit);
+        json_add_string(d, o, "commit", ask.commit);
         doc_time(d, o, "at", query_get_int(&q, 1));
-        if (check_commit(db, p, project, commit, clock_realtime_us(), d, o, e) < 0)
+        if (check_commit(db, &ask, d, o, e) < 0)
             return -1;
-        doc_format(d, o, "url", "/p/%s/commit/%s", project, commit);
+        doc_format(d, o, "url", "/p/%s/commit/%s", project, ask.commit);
     }
     return rc;
 }
@@ -265,6 +267,7 @@ int doc_check(struct store *s, const char *project, const char *commit, cJSON **
     AUTO_STORE_READ struct store_read r = { .db = NULL };
     AUTO_JSON_DOC struct json_doc d;
     struct store_project p;
+    const struct check_question ask = { .project = &p, .name = project, .commit = commit, .now_us = clock_realtime_us() };
     size_t len = strlen(commit);
     char page[512];
 
@@ -276,7 +279,7 @@ int doc_check(struct store *s, const char *project, const char *commit, cJSON **
     json_add_string(&d, NULL, "schema", "cleanrun-check/1");
     json_add_string(&d, NULL, "project", project);
     json_add_string(&d, NULL, "commit", commit);
-    if (check_commit(r.db, &p, project, commit, clock_realtime_us(), &d, NULL, e) < 0)
+    if (check_commit(r.db, &ask, &d, NULL, e) < 0)
         return -1;
     (void) snprintf(page, sizeof page, "/p/%s/commit/%s", project, commit); /* both are short */
     doc_links(&d, page);

@@ -157,7 +157,7 @@ int store_run_read(struct db *d, const char *run, struct store_run *out, struct 
     if (failed || !query_get_digest(&q, RUN_ARCHIVE, &r.archive))
         return no_memory(e);
     *out = r;
-    r = (struct store_run){ .id = 0 };
+    memset(&r, 0, sizeof r); /* moved out */
     return 0;
 }
 
@@ -252,7 +252,7 @@ int store_run_open(struct store *s, const char *run, int *out_fd, struct store_r
         return -1;
     *out_fd = fd;
     *out_run = r;
-    r = (struct store_run){ .id = 0 };
+    memset(&r, 0, sizeof r); /* moved out */
     return 0;
 }
 
@@ -314,7 +314,7 @@ int store_baseline_read(struct db *d, const char *id, struct store_baseline *out
     b.legacy = query_get_int(&q, BASE_LEGACY) != 0;
     b.current = query_get_int(&q, BASE_CURRENT) != 0;
     *out = b;
-    b = (struct store_baseline){ .id = NULL };
+    memset(&b, 0, sizeof b); /* moved out */
     return 0;
 }
 

@@ -227,10 +227,11 @@ int manage_baseline_approve(struct store *s, const char *run, const struct manag
 
 /* Importing. */
 
-static int read_definition(const struct manage_import *in, const char *gate, struct definition_file *file,
-                           struct definition *canonical, char **out, size_t *out_len, struct digest *out_experiment,
-                           struct digest *out_policy, struct err *e)
+/* Canonical bytes (heap) and digests of the gate's definition. */
+static int read_definition(const struct manage_import *in, const char *gate, struct row *r, char **out, struct err *e)
 {
+    AUTO_DEFINITION_FILE struct definition_file file = { .gates = NULL };
+    AUTO_DEFINITION struct definition canonical = { .gate = NULL };
     AUTO_FREE char *bytes = NULL;
     const struct definition *d;
     size_t len = 0;
@@ -238,18 +239,18 @@ static int read_definition(const struct manage_import *in, const char *gate, str
 
     if (file_read(in->definition, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0)
         return -1;
-    if (definition_parse(bytes, len, canonical, &why) == 0) {
-        d = strcmp(canonical->gate, gate) == 0 ? canonical : NULL;
+    if (definition_parse(bytes, len, &canonical, &why) == 0) {
+        d = strcmp(canonical.gate, gate) == 0 ? &canonical : NULL;
     } else {
-        if (definition_file_parse(in->definition, bytes, len, file, e) < 0)
+        if (definition_file_parse(in->definition, bytes, len, &file, e) < 0)
             return -1;
-        d = definition_file_gate(file, gate);
+        d = definition_file_gate(&file, gate);
     }
     if (!d)
         return err_set(e, ERR_USAGE, "import.gate", "'%s' defines no gate '%s'", in->definition, gate);
-    *out_experiment = d->experiment_digest;
-    *out_policy = d->policy_digest;
-    return definition_write(d, out, out_len, e);
+    r->experiment = d->experiment_digest;
+    r->policy = d->policy_digest;
+    return definition_write(d, out, &r->definition_len, e);
 }
 
 /* The tree as a tar in the spool, to become an object: manifest.json, then the listed files. */
@@ -319,8 +320,6 @@ int manage_baseline_import(struct store *s, const struct manage_import *in, cons
                            char out_id[MANAGE_ID_SIZE], struct err *e)
 {
     AUTO_BASELINE struct baseline b = { .document = NULL };
-    AUTO_DEFINITION_FILE struct definition_file file = { .gates = NULL };
-    AUTO_DEFINITION struct definition canonical = { .gate = NULL };
     AUTO_FREE char *definition = NULL;
     AUTO_FREE char *manifest = NULL;
     AUTO_FD int dirfd = -1;
@@ -335,7 +334,7 @@ int manage_baseline_import(struct store *s, const struct manage_import *in, cons
         return -1;
     if (!text_is_slug(review->gate) || !text_is_slug(in->machine_class))
         return err_set(e, ERR_USAGE, "import.name", "gate and class are lower-case names");
-    if (read_definition(in, review->gate, &file, &canonical, &definition, &r.definition_len, &r.experiment, &r.policy, e) < 0)
+    if (read_definition(in, review->gate, &r, &definition, e) < 0)
         return -1;
     if (file_open_dir(in->dir, &dirfd, e) < 0 ||
         file_read_at(dirfd, "manifest.json", LIMIT_JSON_DOCUMENT, &manifest, &len, e) < 0 ||

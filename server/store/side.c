@@ -129,7 +129,7 @@ int side_read(int fd, const struct archive_index *index, const char *prefix, str
         read_reports(fd, index, prefix, &s, e) < 0)
         return -1;
     *out = s;
-    s = (struct side){ .has_manifest = false };
+    memset(&s, 0, sizeof s); /* moved out */
     return 0;
 }
 

@@ -331,7 +331,8 @@ static void make_audit(struct maker *k)
     char *paths[3];
     char *bytes[3];
     size_t len[3];
-    static const char *const names[] = { "manifest.json", "definition.json", "results/" PACKAGE_REPORT };
+    static const char report[] = "results/" PACKAGE_REPORT;
+    static const char *const names[] = { "manifest.json", "definition.json", report };
     char id[64];
 
     tree_init(&base);

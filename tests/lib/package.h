@@ -33,23 +33,23 @@ struct package_options {
     const char *run;          /* a fresh id */
     const char *mode;         /* "clean" */
     const char *commit;       /* PACKAGE_COMMIT */
+    const char *command;      /* "{executable}": another one is another experiment */
+    const char *fact;         /* value of every machine fact; "same" */
+    const char *baseline_run; /* a run directory to compare with locally; NULL: none */
+    double probes;            /* 1.31, gated: higher is worse, tolerance 1 % */
+    double rate;              /* 50000; at least 49000 is accepted */
+    double tolerance_pct;     /* 1 */
+    double min_rate;          /* 49000 */
+    size_t padding;           /* bytes of run.log */
+    int capacity;             /* 20000, an identity field */
+    int confirm;              /* 0: not in the definition */
+    int executable;           /* 1: which executable it was */
+    int exit_code;
+    enum package_lie lie;
     bool dirty;
     bool source_changed;
     bool build_only;
     bool report_missing;
-    int exit_code;
-    double probes;            /* 1.31, gated: higher is worse, tolerance 1 % */
-    double rate;              /* 50000; at least 49000 is accepted */
-    int capacity;             /* 20000, an identity field */
-    double tolerance_pct;     /* 1 */
-    double min_rate;          /* 49000 */
-    int confirm;              /* 0: not in the definition */
-    const char *command;      /* "{executable}": another one is another experiment */
-    int executable;           /* 1: which executable it was */
-    const char *fact;         /* value of every machine fact; "same" */
-    const char *baseline_run; /* a run directory to compare with locally; NULL: none */
-    size_t padding;           /* bytes of run.log */
-    enum package_lie lie;
 };
 
 struct package {
