@@ -84,7 +84,7 @@ static const struct schema_field run_fields[] = {
 static const struct schema run = {
     .type = SCHEMA_OBJECT,
     SCHEMA_FIELDS(run_fields),
-    .about = "The measured program. {executable} and {results} are replaced in the command; CLEANRUN_RESULTS and "
+    .about = "The measured program. {executable} and {results} are replaced in the command and in env.set; CLEANRUN_RESULTS and "
              "CLEANRUN_PHASE_FD tell the program where to write reports and phase markers.",
 };
 

@@ -190,23 +190,45 @@ static const char *conditioning_names(const struct measure_input *in)
     return list;
 }
 
+/* Every member of a `set` whose text names a place, or all of them. */
+static int add_filled(const struct measure_input *in, const cJSON *set, bool all, struct plan_variable *to, size_t *n,
+                      struct err *e)
+{
+    const struct plan_word words[] = {
+        {"executable", in->artifact->path},
+        {"results", in->results_path},
+        {"profile", in->profile_path ? in->profile_path : ""},
+    };
+    const cJSON *item = NULL;
+
+    cJSON_ArrayForEach(item, set)
+    {
+        const char *text = item->valuestring;
+
+        if (!all && !strchr(text, '{'))
+            continue;
+        text = plan_fill(text, words, ARRAY_LEN(words), in->arena);
+        if (!text)
+            return arena_full(e);
+        to[(*n)++] = (struct plan_variable) {item->string, text};
+    }
+    return 0;
+}
+
 /* The run's environment: its own rules, the mode's additions, and the contract with the workload. */
 static int make_environment(const struct measure_input *in, bool with_markers, const char *const **envp, cJSON **record,
                             struct err *e)
 {
-    struct plan_variable extra[40];
-    size_t n = 0;
+    const cJSON *own = json_get(in->plan->run.env, "set");
+    const cJSON *mode = json_get(json_get(in->plan->mode_spec, "env"), "set");
+    size_t room = (size_t) cJSON_GetArraySize(own) + (size_t) cJSON_GetArraySize(mode) + 4, n = 0;
+    struct plan_variable *extra = arena_calloc(in->arena, room, sizeof(*extra));
     const char *names = conditioning_names(in);
-    const cJSON *set = json_get(json_get(in->plan->mode_spec, "env"), "set");
-    const cJSON *item = NULL;
 
-    if (!names)
+    if (!names || !extra)
         return arena_full(e);
-    cJSON_ArrayForEach(item, set)
-    {
-        if (n < ARRAY_LEN(extra) - 4)
-            extra[n++] = (struct plan_variable) {item->string, item->valuestring};
-    }
+    if (add_filled(in, own, false, extra, &n, e) < 0 || add_filled(in, mode, true, extra, &n, e) < 0)
+        return -1;
     extra[n++] = (struct plan_variable) {"CLEANRUN_RESULTS", in->results_path};
     extra[n++] = (struct plan_variable) {"CLEANRUN_MODE", plan_mode_word(in->plan->mode)};
     extra[n++] = (struct plan_variable) {"CLEANRUN_CONDITIONING", names};

@@ -146,8 +146,7 @@ uint64_t plan_step_timeout_ms(const struct plan *p, size_t step)
     return note_ms(p->definition, pointer, p->run.timeout_ms);
 }
 
-/* One argument with its placeholders replaced. */
-static char *fill(const char *text, const struct plan_word *words, size_t n, struct arena *a)
+const char *plan_fill(const char *text, const struct plan_word *words, size_t n_words, struct arena *a)
 {
     AUTO_BUF struct buf b;
 
@@ -155,7 +154,7 @@ static char *fill(const char *text, const struct plan_word *words, size_t n, str
     while (*text) {
         bool replaced = false;
 
-        for (size_t i = 0; *text == '{' && i < n && !replaced; i++) {
+        for (size_t i = 0; *text == '{' && i < n_words && !replaced; i++) {
             size_t len = strlen(words[i].name);
 
             if (!strncmp(text + 1, words[i].name, len) && text[1 + len] == '}') {
@@ -181,7 +180,7 @@ int plan_argv(const cJSON *command, const struct plan_word *words, size_t n_word
         return arena_full(e);
     cJSON_ArrayForEach(item, command)
     {
-        argv[i] = fill(item->valuestring, words, n_words, a);
+        argv[i] = plan_fill(item->valuestring, words, n_words, a);
         if (!argv[i++])
             return arena_full(e);
     }

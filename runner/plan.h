@@ -59,6 +59,8 @@ struct plan_word {
     const char *name; /* without braces */
     const char *value;
 };
+/* One text; NULL without memory. */
+const char *plan_fill(const char *text, const struct plan_word *words, size_t n_words, struct arena *a);
 /* A JSON array of strings → NULL-ended argv in the arena. */
 int plan_argv(const cJSON *command, const struct plan_word *words, size_t n_words, struct arena *a,
               const char *const **out, struct err *e) MUST_CHECK;
@@ -67,7 +69,8 @@ struct plan_variable {
     const char *name, *value;
 };
 /* The emptied environment plus defaults, what `allow` lets through from `own`, what `set` assigns, and `extra`
- * (strongest last). *out_record (may be NULL) is {set{}, passed[], defaults{}}: values only of what does not come
+ * (strongest last). Placeholders are the caller's: `extra` may repeat a name of `set` with its text filled in, the record
+ * keeps the text as defined. *out_record (may be NULL) is {set{}, passed[], defaults{}}: values only of what does not come
  * from the caller's environment, so nothing personal is recorded. */
 int plan_environment(const cJSON *env, char *const *own, const struct plan_variable *extra,
                      size_t n_extra, struct arena *a, const char *const **out, cJSON **out_record,

@@ -628,6 +628,36 @@ static void run_gives_the_program_only_the_definitions_environment(void **state)
     project_free(&p);
 }
 
+/* What the definition sets may name the run's places; the record keeps the words, not this machine's paths. */
+static void run_fills_in_the_places_that_variables_name(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p,
+                "environment]\n      env:\n        set: {WHERE: '{results}/x', EXE: '{executable}', PLAIN: '{other}'}\n"
+                "        allow: [PATH",
+                NULL);
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 3);
+    char *path = project_out(&p, "run.log");
+    char *log = test_read_path(path, NULL);
+    cJSON *record = read_json(&p, "environment.json");
+    const cJSON *set = json_get(json_get(record, "run"), "set");
+
+    assert_non_null(strstr(log, "\nWHERE={run}/results/x\n"));
+    assert_non_null(strstr(log, "\nEXE={source}/workload\n"));
+    assert_non_null(strstr(log, "\nPLAIN={other}\n"));
+    assert_string_equal(text_at(set, "WHERE"), "{results}/x");
+    assert_string_equal(text_at(set, "EXE"), "{executable}");
+    cJSON_Delete(record);
+    free(log);
+    free(path);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
 static void run_ends_orphans_with_the_program(void **state)
 {
     struct project p;
@@ -876,6 +906,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(killed_runner_leaves_no_half_evidence),
         cmocka_unit_test(run_refuses_overrides_before_any_build),
         cmocka_unit_test(run_gives_the_program_only_the_definitions_environment),
+        cmocka_unit_test(run_fills_in_the_places_that_variables_name),
         cmocka_unit_test(run_ends_orphans_with_the_program),
         cmocka_unit_test(run_build_only_exits_7),
         cmocka_unit_test(diagnostic_modes_never_end_green),
