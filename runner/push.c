@@ -137,7 +137,7 @@ static void explain(const struct http_reply *r, char *out, size_t size)
 
     if (json_parse(r->body, r->len, NULL, &j, &ignored) == 0)
         detail = json_get(j, "detail") ? json_get(j, "detail") : json_get(j, "title");
-    (void) snprintf(out, size, "%s", cJSON_IsString(detail) ? detail->valuestring : "no explanation"); /* may be cut */
+    (void) snprintf(out, size, "%s", detail && cJSON_IsString(detail) ? detail->valuestring : "no explanation"); /* may be cut */
 }
 
 /* What a refusing status means for the caller. */
@@ -206,9 +206,13 @@ static int read_envelope(const struct upload *u, char **out, size_t *out_len, st
 static int post_run(const struct upload *u, struct http_reply *reply, struct err *e)
 {
     AUTO_FREE char *envelope = NULL;
-    AUTO_FREE char *url = push_url(u->target->server, "/api/v1/projects/%s/gates/%s/runs", u->project, u->gate);
+    AUTO_FREE char *url = NULL;
+    char hex[DIGEST_HEX_SIZE];
     size_t len = 0;
 
+    /* The archive is named, so that the server can tell when the envelope is about another one. */
+    digest_hex(&u->digest, hex);
+    url = push_url(u->target->server, "/api/v1/projects/%s/gates/%s/runs?archive=sha256:%s", u->project, u->gate, hex);
     if (!url)
         return err_set(e, ERR_USAGE, "push.url", "the server's address is too long");
     if (read_envelope(u, &envelope, &len, e) < 0)

@@ -101,6 +101,8 @@ enum route_result upload_blob_handle(struct request *q)
 struct submission {
     struct request *request;
     const char *project, *gate; /* in the request's arena */
+    struct digest archive;      /* that the client means, when has_archive */
+    bool has_archive;
     struct ingest_result result;
 };
 
@@ -118,6 +120,19 @@ static bool is_envelope_type(const char *type)
     size_t len = type ? strcspn(type, "; \t") : 0;
 
     return len == strlen(TYPE_DSSE) && strncasecmp(type, TYPE_DSSE, len) == 0;
+}
+
+/* "?archive=sha256:HEX", optional: an altered archive posted with its old envelope is then told so. 400 when malformed. */
+static bool read_archive(struct request *q, struct submission *s)
+{
+    const char *text = request_query(q, "archive");
+
+    if (!text)
+        return true;
+    s->has_archive = strncmp(text, "sha256:", 7) == 0 && digest_parse(text + 7, &s->archive);
+    if (!s->has_archive)
+        reply_problem(q, 400, "digest", "archive must be sha256: and 64 lower-case hex digits", NULL);
+    return s->has_archive;
 }
 
 bool upload_run_begin(struct request *q)
@@ -151,7 +166,7 @@ bool upload_run_begin(struct request *q)
     q->state = s;
     q->state_free = free_submission;
     buf_init(&q->body, LIMIT_ENVELOPE);
-    return true;
+    return read_archive(q, s);
 }
 
 /* On the ingest thread. */
@@ -172,6 +187,7 @@ enum route_result upload_run_handle(struct request *q)
         .gate = s->gate,
         .envelope = q->body.data ? q->body.data : "",
         .envelope_len = q->body.len,
+        .archive = s->has_archive ? &s->archive : NULL,
         .done = judged,
         .ctx = s,
     };

@@ -17,6 +17,7 @@ struct waiting {
     struct waiting *next;
     struct ingest_request request; /* its strings follow in the same block */
     int64_t received_us;
+    struct digest archive;
     char text[];
 };
 
@@ -133,6 +134,10 @@ static struct waiting *copy_request(const struct ingest_request *r)
     memcpy(w->text + project, r->gate, gate);
     if (r->envelope_len > 0)
         memcpy(w->text + project + gate, r->envelope, r->envelope_len);
+    if (r->archive) {
+        w->archive = *r->archive;
+        w->request.archive = &w->archive;
+    }
     w->request.project = w->text;
     w->request.gate = w->text + project;
     w->request.envelope = w->text + project + gate;

@@ -39,6 +39,9 @@ struct ingest_request {
     const char *project, *gate; /* of the URL; the project exists */
     const char *envelope;       /* the POST body, ≤ LIMIT_ENVELOPE */
     size_t envelope_len;
+    /* The archive that the sender means; NULL: the one that the envelope names. Another one than named is IN-HASH, so that an
+     * altered archive sent with its old envelope is told so, whatever is stored of the run already. Copied. */
+    const struct digest *archive;
     /* Called with the result, which the callee now owns (ingest_result_fini). */
     void (*done)(void *ctx, struct ingest_result *result);
     void *ctx;

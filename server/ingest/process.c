@@ -622,6 +622,8 @@ static int process(struct job *j, struct err *e)
             return err_set(e, why.kind, why.code, "%s", why.text);
         return job_refuse_unreadable(j, why.text, e);
     }
+    if (j->request->archive)
+        j->archive = *j->request->archive;
     if (check_repeated(j, &done, e) < 0 || done)
         return done ? 0 : -1;
     if (open_blob(j, &done, e) < 0 || !done)

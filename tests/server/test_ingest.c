@@ -504,6 +504,36 @@ static void damaged_upload_must_be_sent_again(void **state)
     package_free(&p);
 }
 
+static void altered_archive_with_its_old_envelope_is_refused(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct ingest_request request = { .project = PACKAGE_PROJECT, .gate = PACKAGE_GATE };
+    struct digest altered;
+    struct ingest_result r;
+    struct package p;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &p);
+    p.archive[p.archive_len / 2] ^= 1;
+    altered = digest_of(p.archive, p.archive_len);
+    (void) store_fixture_put(f, p.archive, p.archive_len);
+    request.envelope = p.envelope;
+    request.envelope_len = p.envelope_len;
+    request.archive = &altered;
+    ingest_process(f->store, &request, clock_realtime_us(), &r);
+    assert_string_equal(store_fixture_code(&r), "IN-HASH");
+    ingest_result_fini(&r);
+    /* Without naming it, the envelope speaks for the archive that it is about. */
+    request.archive = NULL;
+    ingest_process(f->store, &request, clock_realtime_us(), &r);
+    assert_int_equal(r.outcome, INGEST_REPEATED);
+    ingest_result_fini(&r);
+    request.archive = &p.digest;
+    ingest_process(f->store, &request, clock_realtime_us(), &r);
+    assert_int_equal(r.outcome, INGEST_REPEATED);
+    ingest_result_fini(&r);
+    package_free(&p);
+}
+
 struct answers {
     pthread_mutex_t lock;
     pthread_cond_t all;
@@ -597,6 +627,7 @@ int main(void)
         T(tickets_can_be_required),
         T(damaged_baseline_judges_nobody),
         T(damaged_upload_must_be_sent_again),
+        T(altered_archive_with_its_old_envelope_is_refused),
         T(queue_answers_every_request_once),
         T(signed_verdict_is_stored_and_verifies),
     };
