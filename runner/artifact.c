@@ -27,7 +27,7 @@ static int not_one(const char *target, size_t n, struct err *e)
 }
 
 struct cargo_search {
-    const char *target, *kind, *src_path, *root;
+    const struct artifact_wanted *wanted;
     char *path;
     cJSON *details;
     size_t distinct;
@@ -88,8 +88,9 @@ static int on_artifact(struct cargo_search *s, const cJSON *message, struct err 
     const char *name = text_of(target, "name");
     const char *executable = text_of(message, "executable");
 
-    if (!name || strcmp(name, s->target) != 0 || !executable || !has_kind(json_get(target, "kind"), s->kind) ||
-        !same_source(text_of(target, "src_path"), s->src_path, s->root))
+    if (!name || strcmp(name, s->wanted->target) != 0 || !executable ||
+        !has_kind(json_get(target, "kind"), s->wanted->kind) ||
+        !same_source(text_of(target, "src_path"), s->wanted->src_path, s->wanted->root))
         return 0;
     AUTO_FREE char *resolved = realpath(executable, NULL);
     AUTO_FREE char *path = resolved ? STEAL(resolved) : strdup(executable);
@@ -155,14 +156,13 @@ static int search_cargo(struct cargo_search *s, const char *messages, size_t len
     }
     if (!s->finished || !s->success)
         return err_set(e, ERR_INPUT, "artifact.unfinished", "the build did not finish: its messages do not end in success");
-    return s->distinct == 1 ? 0 : not_one(s->target, s->distinct, e);
+    return s->distinct == 1 ? 0 : not_one(s->wanted->target, s->distinct, e);
 }
 
-int artifact_from_cargo(const char *messages, size_t len, const char *target, const char *kind,
-                        const char *src_path, const char *root, char **out_path, cJSON **out_details,
-                        struct err *e)
+int artifact_from_cargo(const struct artifact_wanted *w, const char *messages, size_t len, char **out_path,
+                        cJSON **out_details, struct err *e)
 {
-    struct cargo_search s = {.target = target, .kind = kind, .src_path = src_path, .root = root};
+    struct cargo_search s = {.wanted = w};
 
     if (search_cargo(&s, messages, len, e) < 0) {
         free(s.path);
@@ -174,16 +174,16 @@ int artifact_from_cargo(const char *messages, size_t len, const char *target, co
     return 0;
 }
 
-static bool is_meson_match(const cJSON *t, const char *target, const char *kind)
+static bool is_meson_match(const cJSON *t, const struct artifact_wanted *w)
 {
     const char *name = text_of(t, "name");
     const char *type = text_of(t, "type");
 
-    return name && type && !strcmp(name, target) && !strcmp(type, kind ? kind : "executable");
+    return name && type && !strcmp(name, w->target) && !strcmp(type, w->kind ? w->kind : "executable");
 }
 
-int artifact_from_meson(const char *json, size_t len, const char *target, const char *kind,
-                        char **out_path, cJSON **out_details, struct err *e)
+int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_t len, char **out_path,
+                        cJSON **out_details, struct err *e)
 {
     AUTO_JSON cJSON *targets = NULL;
     AUTO_JSON_DOC struct json_doc d;
@@ -198,7 +198,7 @@ int artifact_from_meson(const char *json, size_t len, const char *target, const 
     {
         const cJSON *files = json_get(t, "filename");
 
-        if (!is_meson_match(t, target, kind))
+        if (!is_meson_match(t, w))
             continue;
         n += (size_t) cJSON_GetArraySize(files);
         if (cJSON_IsArray(files) && files->child && cJSON_IsString(files->child))
@@ -207,7 +207,7 @@ int artifact_from_meson(const char *json, size_t len, const char *target, const 
         json_add_copy(&d, NULL, "build_by_default", json_get(t, "build_by_default"));
     }
     if (n != 1 || !found)
-        return not_one(target, n, e);
+        return not_one(w->target, n, e);
     AUTO_FREE char *path = strdup(found);
 
     if (!path)
@@ -262,7 +262,7 @@ int artifact_open(const char *path, const char *resolved, struct artifact *out, 
     return 0;
 }
 
-static int resolve_cargo(const struct build_input *in, const char *root, char **path, cJSON **details,
+static int resolve_cargo(const struct build_input *in, const struct artifact_wanted *w, char **path, cJSON **details,
                          struct err *e)
 {
     AUTO_FREE char *messages = NULL;
@@ -270,11 +270,11 @@ static int resolve_cargo(const struct build_input *in, const char *root, char **
 
     if (file_read_at(in->run_fd, BUILD_MESSAGES, LIMIT_BUILD_MESSAGES, &messages, &len, e) < 0)
         return -1;
-    return artifact_from_cargo(messages, len, in->plan->build.target, in->plan->build.kind,
-                               in->plan->build.src_path, root, path, details, e);
+    return artifact_from_cargo(w, messages, len, path, details, e);
 }
 
-static int resolve_meson(const struct build_input *in, char **path, cJSON **details, struct err *e)
+static int resolve_meson(const struct build_input *in, const struct artifact_wanted *w, char **path, cJSON **details,
+                         struct err *e)
 {
     AUTO_FREE char *json = NULL;
     size_t len = 0;
@@ -290,7 +290,7 @@ static int resolve_meson(const struct build_input *in, char **path, cJSON **deta
         return err_wrap(e, "meson introspect");
     if (file_create_at(in->run_fd, BUILD_MESSAGES, json, len, 0644, e) < 0)
         return -1;
-    return artifact_from_meson(json, len, in->plan->build.target, in->plan->build.kind, path, details, e);
+    return artifact_from_meson(w, json, len, path, details, e);
 }
 
 int artifact_resolve(const struct build_input *in, const char *root, struct artifact *out, struct err *e)
@@ -298,6 +298,10 @@ int artifact_resolve(const struct build_input *in, const char *root, struct arti
     AUTO_FREE char *path = NULL;
     AUTO_JSON cJSON *details = NULL;
     const char *word = "path";
+    struct artifact_wanted wanted = {.target = in->plan->build.target,
+                                     .kind = in->plan->build.kind,
+                                     .src_path = in->plan->build.src_path,
+                                     .root = root};
     int r = 0;
 
     switch (in->plan->build.resolve) {
@@ -311,14 +315,14 @@ int artifact_resolve(const struct build_input *in, const char *root, struct arti
         break;
     case PLAN_RESOLVE_CARGO:
         word = "cargo-messages";
-        r = resolve_cargo(in, root, &path, &details, e);
+        r = resolve_cargo(in, &wanted, &path, &details, e);
         break;
     case PLAN_RESOLVE_MESON:
         word = "meson-introspection";
-        r = resolve_meson(in, &path, &details, e);
+        r = resolve_meson(in, &wanted, &path, &details, e);
         break;
     }
-    if (r < 0 || artifact_open(path, word, out, e) < 0)
+    if (r < 0 || !path || artifact_open(path, word, out, e) < 0)
         return -1;
     out->details = STEAL(details);
     return 0;

@@ -24,14 +24,18 @@ struct artifact {
     cJSON *details;     /* what the messages say: features, fresh, profile; owned, may be NULL */
 };
 
-/* The single executable of `target` in cargo's messages: heap path. Errors are ERR_INPUT: "expected exactly one executable …",
- * "invalid Cargo JSON object", "the build did not finish". kind and src_path may be NULL; src_path is relative to root. */
-int artifact_from_cargo(const char *messages, size_t len, const char *target, const char *kind,
-                        const char *src_path, const char *root, char **out_path, cJSON **out_details,
-                        struct err *e) MUST_CHECK;
-/* The single executable of `target` in the output of `meson introspect --targets`. */
-int artifact_from_meson(const char *json, size_t len, const char *target, const char *kind,
-                        char **out_path, cJSON **out_details, struct err *e) MUST_CHECK;
+/* Which target of the build; kind and src_path may be NULL, src_path is absolute or relative to root. */
+struct artifact_wanted {
+    const char *target, *kind, *src_path, *root;
+};
+
+/* The single executable of the target in cargo's messages: heap path. Errors are ERR_INPUT: "expected exactly one executable …",
+ * "invalid Cargo JSON object", "the build did not finish". */
+int artifact_from_cargo(const struct artifact_wanted *w, const char *messages, size_t len, char **out_path,
+                        cJSON **out_details, struct err *e) MUST_CHECK;
+/* The same in the output of `meson introspect --targets`. */
+int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_t len, char **out_path,
+                        cJSON **out_details, struct err *e) MUST_CHECK;
 /* Opens and hashes: a regular, executable ELF file; scripts are refused. */
 int artifact_open(const char *path, const char *resolved, struct artifact *out, struct err *e) MUST_CHECK;
 

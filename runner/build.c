@@ -155,7 +155,9 @@ int build_query(const struct build_input *in, const cJSON *command, size_t max, 
     const char *const *argv = NULL;
     AUTO_FD int cwd = -1;
 
-    if (plan_environment(in->plan->build.env, in->environment, NULL, 0, in->arena, &s.envp, NULL, e) < 0 ||
+    struct plan_sources from = {.env = in->plan->build.env, .own = in->environment};
+
+    if (plan_environment(&from, in->arena, &s.envp, NULL, e) < 0 ||
         plan_argv(command, NULL, 0, in->arena, &argv, e) < 0 || open_workdir(in, &cwd, e) < 0)
         return -1;
     s.cwd_fd = cwd;
@@ -182,8 +184,8 @@ static int ask_toolchain(const struct build_input *in, char **out, struct err *e
         return 0;
     if (build_query(in, in->plan->build.toolchain, TOOLCHAIN_MAX, &text, &len, e) < 0)
         return err_wrap(e, "build.toolchain");
-    len = strcspn(text, "\r\n");
-    *out = strndup(text, len < TOOLCHAIN_LINE ? len : TOOLCHAIN_LINE);
+    len = text ? strcspn(text, "\r\n") : 0;
+    *out = strndup(text ? text : "", len < TOOLCHAIN_LINE ? len : TOOLCHAIN_LINE);
     return *out ? 0 : err_set(e, ERR_NOMEM, "build.memory", "out of memory");
 }
 
@@ -206,13 +208,13 @@ int build_run(const struct build_input *in, struct build_result *out, struct err
                       .messages = {.fd = -1},
                       .timeout_ms = in->plan->build.timeout_ms};
     struct build_result made = {.environment = NULL};
+    struct plan_sources from = {.env = in->plan->build.env, .own = in->environment};
     AUTO_FD int cwd = -1;
     int r = open_workdir(in, &cwd, e);
 
     s.cwd_fd = cwd;
     if (r == 0)
-        r = plan_environment(in->plan->build.env, in->environment, NULL, 0, in->arena, &s.envp,
-                             &made.environment, e);
+        r = plan_environment(&from, in->arena, &s.envp, &made.environment, e);
     if (r == 0)
         r = capture_open(&s.log, in->run_fd, BUILD_LOG, LIMIT_LOG, e);
     if (r == 0 && in->plan->build.messages == PLAN_MESSAGES_CARGO)

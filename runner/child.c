@@ -113,13 +113,13 @@ static bool place_descriptors(const struct child_spec *s, int *exec_fd, int *rep
 
 static void reset_signals(void)
 {
+    struct sigaction usual = {.sa_handler = SIG_DFL};
     sigset_t none;
 
     for (int s = 1; s < SIGRTMIN; s++)
-        if (s != SIGKILL && s != SIGSTOP)
-            (void) signal(s, SIG_DFL); /* fails only for the two that cannot be caught */
+        (void) sigaction(s, &usual, NULL); /* fails only for the two that cannot be caught */
     sigemptyset(&none);
-    (void) sigprocmask(SIG_SETMASK, &none, NULL); /* cannot fail with these arguments */
+    (void) pthread_sigmask(SIG_SETMASK, &none, NULL); /* cannot fail with these arguments */
 }
 
 _Noreturn static void run_child(const struct child_spec *s, const char *program, int report_fd,

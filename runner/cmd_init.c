@@ -1,4 +1,5 @@
 /* cleanrun init: a first cleanrun.yaml for the build system that is there. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,7 +46,7 @@ static const struct kind *detect(const char *directory)
             path = NULL;
             return NULL;
         }
-        if (access(path, R_OK) == 0)
+        if (faccessat(AT_FDCWD, path, R_OK, 0) == 0)
             return &kinds[i];
     }
     return NULL;

@@ -19,6 +19,8 @@
 #include "runner/capture.h"
 #include "runner/checkout.h"
 #include "runner/commands.h"
+#include "runner/control.h"
+#include "runner/elf.h"
 #include "runner/envguard.h"
 #include "runner/host.h"
 #include "runner/interference.h"
@@ -198,6 +200,19 @@ static int fingerprint(struct run *r, struct err *e)
     return buf_check(&b, e) < 0 ? -1 : file_write_at(r->dir.fd, "source-at-start.json", b.data, b.len, 0644, e);
 }
 
+/* A profile of a stripped program names no function: found now, not after the run. */
+static int check_debug_info(const struct run *r, struct err *e)
+{
+    bool there = false;
+
+    if (!cJSON_IsTrue(json_get(r->plan.mode_spec, "debug_info")))
+        return 0;
+    if (elf_has_debug_info(r->artifact.fd, &there, e) < 0)
+        return -1;
+    return there ? 0 : err_set(e, ERR_SYS, "run.debug_info", "mode %s needs debug information, and '%s' has none",
+                               plan_mode_word(r->plan.mode), r->artifact.name);
+}
+
 static int build(struct run *r, struct err *e)
 {
     struct build_input in = {
@@ -219,6 +234,8 @@ static int build(struct run *r, struct err *e)
     run_say(r, "build", "done in %.1f s", (double) (clock_monotonic_ns() - began) / 1e9);
     r->stage = "executable";
     if (artifact_resolve(&in, r->git.root, &r->artifact, e) < 0)
+        return -1;
+    if (check_debug_info(r, e) < 0)
         return -1;
     digest_hex(&r->artifact.digest, hex);
     run_say(r, "executable", "%s  sha256 %.16s…  (from %s)", r->artifact.name, hex, r->artifact.resolved);
@@ -423,13 +440,41 @@ static int measure(struct run *r, struct err *e)
     return 0;
 }
 
+/* Between stages nobody looks at signals; here they are honoured. */
+static int check_interrupt(struct run *r, struct err *e)
+{
+    int signal = 0;
+
+    r->interrupted = signals_pending(r->signal_fd, &signal);
+    return r->interrupted ? err_set(e, ERR_SYS, "run.interrupted", "interrupted") : 0;
+}
+
+/* A diagnostic run counts as paired only with a clean run of the same source, program and experiment (decisions S10). */
+static int pair_with_control(struct run *r, struct err *e)
+{
+    AUTO_FREE char *state = NULL;
+    char why[160];
+
+    if (!r->options.control)
+        return 0;
+    if (state_dir(r->cli, &state, e) < 0 || control_find(r, state, why, sizeof(why), e) < 0)
+        return -1;
+    if (r->control[0])
+        run_say(r, "control", "%s", r->control);
+    else
+        run_say(r, "control", "unpaired: %s", why);
+    return 0;
+}
+
 static int execute(struct run *r, int *out_exit, struct err *e)
 {
     r->steps = cJSON_CreateArray();
     if (!r->steps)
         return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
     run_say(r, "gate", "%s  class %s  run %s", r->definition->gate, r->plan.machine_class, r->id);
-    if (fingerprint(r, e) < 0 || build(r, e) < 0 || check_host(r, e) < 0)
+    if (fingerprint(r, e) < 0 || check_interrupt(r, e) < 0 || build(r, e) < 0 || check_host(r, e) < 0)
+        return -1;
+    if (pair_with_control(r, e) < 0 || check_interrupt(r, e) < 0)
         return -1;
     if (!r->options.build_only && measure(r, e) < 0)
         return -1;
@@ -458,7 +503,7 @@ static int read_options(const struct cli_args *a, struct run_options *o, struct 
         return err_set(e, ERR_USAGE, "run.mode", "no mode '%s': clean, cpu, timing, memory or boundary", mode);
     if (attempt && (!num_parse_u64(attempt, strlen(attempt), 1000, &o->attempt) || o->attempt == 0))
         return err_set(e, ERR_USAGE, "run.attempt", "--attempt needs a number from 1");
-    if (o->control && (o->mode == PLAN_CLEAN || !text_is_run_id(o->control)))
+    if (o->control && o->mode == PLAN_CLEAN)
         return err_set(e, ERR_USAGE, "run.control", "--control names the clean run that a diagnostic run is paired with");
     return submit_check_options(a, e);
 }
@@ -472,9 +517,7 @@ static int run(struct cli *c, const struct cli_args *a)
     AUTO_FREE char *directory = NULL;
 
     arena_init(&r.arena, LIMIT_MIB(16));
-    if (read_options(a, &r.options, &e) < 0 || signals_open(&r.signal_fd, &e) < 0) {
-        code = cli_fail(c, &e);
-    } else if (prepare(&r, &e) < 0) {
+    if (read_options(a, &r.options, &e) < 0 || signals_open(&r.signal_fd, &e) < 0 || prepare(&r, &e) < 0) {
         code = cli_fail(c, &e);
     } else if (execute(&r, &code, &e) < 0) {
         code = run_abort(&r, &e);
@@ -496,7 +539,7 @@ static const struct cli_option options[] = {
     {.name = "definition", .value = "FILE", .help = "instead of the nearest cleanrun.yaml"},
     {.name = "project", .value = "OWNER/NAME", .help = "instead of the definition's project"},
     {.name = "attempt", .value = "N", .help = "which attempt this is (default 1); recorded"},
-    {.name = "control", .value = "RUN", .help = "diagnostic modes: the clean run this one is paired with"},
+    {.name = "control", .value = "RUN", .help = "diagnostic modes: the clean run (id or directory) this one is paired with"},
     {.name = "key", .value = "FILE", .help = "seal the finished run with this private key"},
     {.name = "push", .help = "upload the sealed run (needs --key, --server, --token-file)"},
     {.name = "server", .value = "URL", .help = "the server to push to (or CLEANRUN_SERVER)"},

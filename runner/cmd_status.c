@@ -135,7 +135,7 @@ const struct command command_status = {
     .name = "status",
     .summary = "verdicts of all gates for a commit",
     .synopsis = "[COMMIT] --server URL --project OWNER/NAME [OPTION...]",
-    .examples = "  cleanrun status HEAD --server https://perf.example.org --project rvoip/rvoip-sip\n",
+    .examples = "  cleanrun status HEAD --server https://perf.example.org --project demo/kvcache\n",
     .notes = "Exit: by the worst verdict; 8 while it is PENDING.\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,

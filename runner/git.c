@@ -162,6 +162,8 @@ static int run(const struct git *g, const char *const *args, struct git_output *
 /* git's own last words, without the line end. */
 static int explain(const char *const *args, int code, char *words, struct err *e)
 {
+    if (!words)
+        return err_set(e, ERR_INPUT, "git.failed", "git %s failed (exit %d)", args[0], code);
     words[strcspn(words, "\n")] = '\0';
     if (!strncmp(words, "fatal: ", 7))
         words += 7;
@@ -198,7 +200,7 @@ static char *user_safe_directory(const struct git *g, char *const *environment)
     const char *chosen = NULL;
 
     if (!environment ||
-        spawn(argv, envp, g->path, g->root_fd, &out, &words, &ignored) < 0 || out.code != 0)
+        spawn(argv, envp, g->path, g->root_fd, &out, &words, &ignored) < 0 || out.code != 0 || !out.data)
         return NULL;
     for (char *line = out.data; *line;) {
         size_t len = strcspn(line, "\n");
@@ -222,7 +224,7 @@ static int find_root(struct git *g, char *const *environment, struct err *e)
 
     if (run(g, args, &out, &words, e) < 0)
         return -1;
-    if (out.code != 0 && strstr(words, "safe.directory")) {
+    if (out.code != 0 && words && strstr(words, "safe.directory")) {
         g->safe = user_safe_directory(g, environment);
         free(STEAL(words));
         git_output_fini(&out);

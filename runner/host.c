@@ -104,7 +104,7 @@ static bool breaks_fact(const cJSON *limit, const char *name, const cJSON *facts
         return false;
     (void) snprintf(why, size, "host fact %s is %s, the gate demands %s", name,
                     cJSON_IsString(seen) ? seen->valuestring : "unknown",
-                    cJSON_IsString(wanted) ? wanted->valuestring : "another value"); /* a cut text still tells */
+                    wanted && cJSON_IsString(wanted) ? wanted->valuestring : "another value"); /* a cut text still tells */
     return true;
 }
 

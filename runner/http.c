@@ -191,6 +191,14 @@ static bool set_options(CURL *curl, const struct http_request *q, struct transfe
     SET(CURLOPT_WRITEDATA, t);
     SET(CURLOPT_HEADERFUNCTION, on_header);
     SET(CURLOPT_HEADERDATA, t);
+    SET(CURLOPT_CUSTOMREQUEST, q->method);
+    return ok;
+}
+
+static bool set_body(CURL *curl, const struct http_request *q, struct transfer *t)
+{
+    bool ok = true;
+
     if (q->file_fd >= 0) {
         SET(CURLOPT_UPLOAD, 1L);
         SET(CURLOPT_READFUNCTION, on_read);
@@ -203,12 +211,11 @@ static bool set_options(CURL *curl, const struct http_request *q, struct transfe
         SET(CURLOPT_POSTFIELDS, q->body);
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) q->body_len);
     }
-    SET(CURLOPT_CUSTOMREQUEST, q->method);
     return ok;
 }
 
-static int perform(CURL *curl, const struct http_request *q, struct transfer *t, char *words, struct http_reply *out,
-                   struct err *e)
+static int perform(CURL *curl, const struct http_request *q, struct transfer *t, const char *words,
+                   struct http_reply *out, struct err *e)
 {
     struct http_reply made = {.status = 0};
     CURLcode code = curl_easy_perform(curl);
@@ -239,7 +246,7 @@ int http_do(const struct http_request *q, struct http_reply *out, struct err *e)
         return -1;
     buf_init(&t.body, REPLY_MAX);
     curl = curl_easy_init();
-    if (!curl || !add_headers(q, &headers) || !set_options(curl, q, &t, headers, words))
+    if (!curl || !add_headers(q, &headers) || !set_body(curl, q, &t) || !set_options(curl, q, &t, headers, words))
         r = err_set(e, ERR_NOMEM, "http.setup", "cannot set up the HTTP client");
     else
         r = perform(curl, q, &t, words, out, e);

@@ -38,13 +38,14 @@ struct loop_state {
 
 int signals_open(int *out_fd, struct err *e)
 {
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigset_t set;
 
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0 || sigaction(SIGPIPE, &ignore, NULL) < 0)
         return err_errno(e, "loop.signals", "cannot block signals");
     *out_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return *out_fd < 0 ? err_errno(e, "loop.signals", "cannot watch signals") : 0;

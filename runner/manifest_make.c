@@ -227,7 +227,7 @@ int manifest_make(const struct manifest_parts *p, cJSON **out, struct err *e)
         return -1;
     json_add_copy(&d, NULL, "phase_markers", p->markers);
     add_coverage(&d, p->report);
-    json_add_string(&d, NULL, "control", r->options.control);
+    json_add_string(&d, NULL, "control", r->control[0] ? r->control : NULL);
     json_add_string(&d, json_add_object(&d, NULL, "runner"), "version", CLEANRUN_VERSION);
     (void) json_add_array(&d, NULL, "files"); /* filled in when every other file is written */
     *out = json_doc_take(&d, e);

@@ -1,6 +1,8 @@
 #include "runner/measure.h"
 
+#include <assert.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -163,6 +165,7 @@ int measure_argv(const struct measure_input *in, const char *const **out, bool *
     if (tool ? plan_argv(tool, words, ARRAY_LEN(words), in->arena, &prefix, e) < 0
              : default_tool(in, words, ARRAY_LEN(words), &prefix, e) < 0)
         return -1;
+    assert(prefix && own); /* both succeeded */
     n_prefix = count(prefix);
     n_own = count(own);
     both = arena_calloc(in->arena, n_prefix + n_own + 1, sizeof(*both));
@@ -234,7 +237,9 @@ static int make_environment(const struct measure_input *in, bool with_markers, c
     extra[n++] = (struct plan_variable) {"CLEANRUN_CONDITIONING", names};
     if (with_markers)
         extra[n++] = (struct plan_variable) {"CLEANRUN_PHASE_FD", "3"};
-    return plan_environment(in->plan->run.env, in->environment, extra, n, in->arena, envp, record, e);
+    struct plan_sources from = {.env = in->plan->run.env, .own = in->environment, .extra = extra, .n_extra = n};
+
+    return plan_environment(&from, in->arena, envp, record, e);
 }
 
 struct pipes {
@@ -285,9 +290,15 @@ static int open_workdir(const struct measure_input *in, int *out, struct err *e)
     return *out < 0 ? err_errno(e, "measure.directory", "cannot open the work tree") : 0;
 }
 
+/* What to start, and how. */
+struct command {
+    const char *const *argv, *const *envp;
+    bool by_descriptor;
+    const struct box *box; /* NULL: none */
+};
+
 /* Starts the program; on success the child's pipe ends are closed here. */
-static int start(const struct measure_input *in, const char *const *argv, bool by_descriptor,
-                 const char *const *envp, struct pipes *pipes, const struct box *box, struct child *child,
+static int start(const struct measure_input *in, const struct command *c, struct pipes *pipes, struct child *child,
                  struct err *e)
 {
     struct child_spec spec = CHILD_SPEC_INIT;
@@ -295,15 +306,15 @@ static int start(const struct measure_input *in, const char *const *argv, bool b
 
     if (open_workdir(in, &cwd, e) < 0)
         return -1;
-    spec.argv = argv;
-    spec.envp = envp;
-    spec.path = plan_env_get(envp, "PATH");
-    spec.exec_fd = by_descriptor ? in->artifact->fd : -1;
+    spec.argv = c->argv;
+    spec.envp = c->envp;
+    spec.path = plan_env_get(c->envp, "PATH");
+    spec.exec_fd = c->by_descriptor ? in->artifact->fd : -1;
     spec.cwd_fd = cwd;
     spec.stdout_fd = pipes->out[1];
     spec.stderr_fd = pipes->err[1];
     spec.extra_fd = pipes->phase[1];
-    spec.cgroup_procs_fd = box ? box->procs_fd : -1;
+    spec.cgroup_procs_fd = c->box ? c->box->procs_fd : -1;
     if (child_start(&spec, child, e) < 0)
         return -1;
     for (int *end = (int[]) {0, 1, 2, -1}; *end >= 0; end++) {
@@ -320,19 +331,19 @@ int measure_step(const struct measure_input *in, const cJSON *step, uint64_t tim
 {
     const struct plan_word words[] = {{"executable", in->artifact->path}, {"results", in->results_path}};
     const cJSON *command = json_get(step, "command");
-    const char *const *argv = NULL, *const *envp = NULL;
+    struct command c = {.by_descriptor = is_executable_word(command)};
     struct pipes pipes;
     struct child child = {.pid = -1, .pidfd = -1};
     struct capture log = {.fd = -1};
 
-    if (plan_argv(command, words, ARRAY_LEN(words), in->arena, &argv, e) < 0 ||
-        make_environment(in, false, &envp, NULL, e) < 0 || open_log(in, &log, e) < 0)
+    if (plan_argv(command, words, ARRAY_LEN(words), in->arena, &c.argv, e) < 0 ||
+        make_environment(in, false, &c.envp, NULL, e) < 0 || open_log(in, &log, e) < 0)
         return -1;
     (void) capture_note(&log, "conditioning %s", json_get(step, "name")->valuestring); /* talk */
     int r = pipes_open(&pipes, e);
 
     if (r == 0)
-        r = start(in, argv, is_executable_word(command), envp, &pipes, NULL, &child, e);
+        r = start(in, &c, &pipes, &child, e);
     if (r == 0) {
         struct loop loop = {.child = &child,
                             .streams = {{pipes.out[0], capture_data, &log}, {pipes.err[0], capture_data, &log}},
@@ -414,21 +425,20 @@ static int prepare(const struct measure_input *in, struct point *p, struct measu
 
 static int run_point(const struct measure_input *in, struct point *p, struct box *box, struct measure *out, struct err *e)
 {
-    const char *const *argv = NULL, *const *envp = NULL;
-    bool by_descriptor = false;
+    struct command c = {.box = box_present(box) ? box : NULL};
     struct pipes pipes;
     int r;
 
-    if (measure_argv(in, &argv, &by_descriptor, e) < 0 ||
-        make_environment(in, true, &envp, &out->environment, e) < 0 || pipes_open(&pipes, e) < 0)
+    if (measure_argv(in, &c.argv, &c.by_descriptor, e) < 0 ||
+        make_environment(in, true, &c.envp, &out->environment, e) < 0 || pipes_open(&pipes, e) < 0)
         return -1;
-    r = start(in, argv, by_descriptor, envp, &pipes, box_present(box) ? box : NULL, &p->child, e);
+    r = start(in, &c, &pipes, &p->child, e);
     if (r == 0) {
         p->start_ns = clock_monotonic_ns();
         markers_init(p->markers, p->start_ns);
         p->markers->seen = on_marker;
         p->markers->context = p;
-        p->looked = !by_descriptor; /* a profiler is not the artifact; its child is checked by digest at the end */
+        p->looked = !c.by_descriptor; /* a profiler is not the artifact; its child is checked by digest at the end */
         r = sampler_new(in->sysroot, p->child.pid, box, ring_size(in->plan), &out->sampler, e);
         p->sampler = out->sampler;
         if (r == 0)

@@ -255,8 +255,7 @@ static int join(const struct variables *v, struct arena *a, const char *const **
     return 0;
 }
 
-int plan_environment(const cJSON *env, char *const *own, const struct plan_variable *extra,
-                     size_t n_extra, struct arena *a, const char *const **out, cJSON **out_record,
+int plan_environment(const struct plan_sources *from, struct arena *a, const char *const **out, cJSON **out_record,
                      struct err *e)
 {
     struct variables *v = arena_alloc(a, sizeof(*v));
@@ -274,17 +273,17 @@ int plan_environment(const cJSON *env, char *const *own, const struct plan_varia
             return -1;
     }
     part = json_add_array(&record, NULL, "passed");
-    if (pass_through(v, json_get(env, "allow"), own, a, &record, part, e) < 0)
+    if (pass_through(v, json_get(from->env, "allow"), from->own, a, &record, part, e) < 0)
         return -1;
     part = json_add_object(&record, NULL, "set");
-    cJSON_ArrayForEach(item, json_get(env, "set"))
+    cJSON_ArrayForEach(item, json_get(from->env, "set"))
     {
         json_add_string(&record, part, item->string, item->valuestring);
         if (assign(v, item->string, item->valuestring, e) < 0)
             return -1;
     }
-    for (size_t i = 0; i < n_extra; i++)
-        if (assign(v, extra[i].name, extra[i].value, e) < 0)
+    for (size_t i = 0; i < from->n_extra; i++)
+        if (assign(v, from->extra[i].name, from->extra[i].value, e) < 0)
             return -1;
     if (join(v, a, out, e) < 0)
         return -1;

@@ -72,8 +72,13 @@ struct plan_variable {
  * (strongest last). Placeholders are the caller's: `extra` may repeat a name of `set` with its text filled in, the record
  * keeps the text as defined. *out_record (may be NULL) is {set{}, passed[], defaults{}}: values only of what does not come
  * from the caller's environment, so nothing personal is recorded. */
-int plan_environment(const cJSON *env, char *const *own, const struct plan_variable *extra,
-                     size_t n_extra, struct arena *a, const char *const **out, cJSON **out_record,
+struct plan_sources {
+    const cJSON *env;  /* {set, allow, reject} or NULL */
+    char *const *own;  /* the caller's environment */
+    const struct plan_variable *extra;
+    size_t n_extra;
+};
+int plan_environment(const struct plan_sources *from, struct arena *a, const char *const **out, cJSON **out_record,
                      struct err *e) MUST_CHECK;
 /* PATH's value in such an environment. */
 const char *plan_env_get(const char *const *envp, const char *name);

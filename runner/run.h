@@ -30,7 +30,7 @@
 struct run_options {
     const char *gate, *definition, *at, *out, *project;
     const char *baseline, *baseline_sha256;
-    const char *control; /* run id of the unprofiled control, for diagnostic modes */
+    const char *control; /* id or directory of the unprofiled control, for diagnostic modes */
     enum plan_mode mode;
     bool build_only, json;
     uint64_t attempt;
@@ -56,6 +56,7 @@ struct run {
     struct artifact artifact;
     cJSON *patterns, *facts, *readings, *before, *steps;
     struct measure measure;
+    char control[RUN_ID_SIZE];  /* of the control that fits, "" when unpaired */
     bool measured, interrupted;
     const char *stage;          /* what is being done, for error.json */
     char *faults[RUN_FAULTS_MAX]; /* why the run is a FAIL: it was carried out, and this is what is wrong with it */

@@ -1,5 +1,6 @@
 #include "runner/rundir.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -83,6 +84,7 @@ static int make_partial(struct rundir *d, struct err *e)
 {
     struct stat st;
 
+    assert(d->name && d->partial); /* split_path succeeded */
     if (fstatat(d->parent_fd, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return err_set(e, ERR_USAGE, "rundir.exists", "'%s' exists already", d->path);
     if (fstatat(d->parent_fd, d->partial, &st, AT_SYMLINK_NOFOLLOW) == 0) {

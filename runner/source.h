@@ -56,8 +56,13 @@ struct source_untracked {
     const void *content;
     size_t len;
 };
-int source_rvoip_digest(const char *commit, const void *status, size_t status_len, const void *diff,
-                        size_t diff_len, const struct source_untracked *untracked, size_t n,
-                        struct digest *out, struct err *e) MUST_CHECK;
+struct source_seed_parts {
+    const char *commit;
+    const void *status, *diff; /* what git printed */
+    size_t status_len, diff_len;
+    const struct source_untracked *untracked;
+    size_t n_untracked;
+};
+int source_rvoip_digest(const struct source_seed_parts *parts, struct digest *out, struct err *e) MUST_CHECK;
 
 #define AUTO_SOURCE __attribute__((cleanup(source_fini)))

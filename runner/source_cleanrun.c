@@ -19,7 +19,7 @@
 
 /* One path, with what HEAD and the index say about it. */
 struct entry {
-    char *path; /* borrowed from git's output, or owned by `extra` */
+    const char *path; /* borrowed from git's output, or owned by `extra` */
     bool in_head, in_index, on_disk;
     char head_mode[MODE_SIZE], index_mode[MODE_SIZE];
     const char *head_oid, *index_oid; /* borrowed, not NUL-ended: SOURCE_OID_SIZE - 1 at most */
@@ -58,7 +58,7 @@ static void entries_fini(struct entries *l)
     *l = (struct entries) {.n = 0};
 }
 
-static struct entry *entries_add(struct entries *l, char *path, struct err *e)
+static struct entry *entries_add(struct entries *l, const char *path, struct err *e)
 {
     if (l->n == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 256;

@@ -39,17 +39,16 @@ static int by_path(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-static struct digest_state *begin(const char *commit, const void *status, size_t status_len,
-                                  const void *diff, size_t diff_len)
+static struct digest_state *begin(const struct source_seed_parts *p)
 {
     struct digest_state *d = digest_new();
 
     if (!d)
         return NULL;
     digest_update(d, DOMAIN, sizeof(DOMAIN));
-    source_frame_text(d, commit);
-    source_frame(d, status, status_len);
-    source_frame(d, diff, diff_len);
+    source_frame_text(d, p->commit);
+    source_frame(d, p->status, p->status_len);
+    source_frame(d, p->diff, p->diff_len);
     return d;
 }
 
@@ -58,19 +57,18 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
 }
 
-int source_rvoip_digest(const char *commit, const void *status, size_t status_len, const void *diff,
-                        size_t diff_len, const struct source_untracked *untracked, size_t n,
-                        struct digest *out, struct err *e)
+int source_rvoip_digest(const struct source_seed_parts *parts, struct digest *out, struct err *e)
 {
+    size_t n = parts->n_untracked;
     AUTO_FREE struct source_untracked *sorted = calloc(n ? n : 1, sizeof(*sorted));
-    struct digest_state *d = begin(commit, status, status_len, diff, diff_len);
+    struct digest_state *d = begin(parts);
 
     if (!sorted || !d) {
         digest_free(d);
         return no_memory(e);
     }
     if (n > 0) {
-        memcpy(sorted, untracked, n * sizeof(*sorted));
+        memcpy(sorted, parts->untracked, n * sizeof(*sorted));
         qsort(sorted, n, sizeof(*sorted), by_path);
     }
     for (size_t i = 0; i < n; i++) {
@@ -151,7 +149,12 @@ int source_take_rvoip(const struct git *g, struct source *out, struct err *e)
         git_run(g, status_args, false, &status, e) < 0 || git_run(g, diff_args, false, &diff, e) < 0 ||
         git_run(g, list_args, false, &list, e) < 0)
         return -1;
-    struct digest_state *d = begin(out->commit, status.data, status.len, diff.data, diff.len);
+    struct source_seed_parts parts = {.commit = out->commit,
+                                      .status = status.data,
+                                      .status_len = status.len,
+                                      .diff = diff.data,
+                                      .diff_len = diff.len};
+    struct digest_state *d = begin(&parts);
 
     if (!d)
         return no_memory(e);

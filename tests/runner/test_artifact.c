@@ -26,7 +26,9 @@
 
 static int cargo(const char *messages, const char *src, char **path, cJSON **details, struct err *e)
 {
-    return artifact_from_cargo(messages, strlen(messages), "perf_call", "test", src, "/w", path, details, e);
+    struct artifact_wanted wanted = { .target = "perf_call", .kind = "test", .src_path = src, .root = "/w" };
+
+    return artifact_from_cargo(&wanted, messages, strlen(messages), path, details, e);
 }
 
 static void refused(const char *messages, const char *src, const char *words)
@@ -122,7 +124,9 @@ static void real_cargo_messages_are_read(void **state)
         cJSON *details = NULL;
         struct err e = ERR_INIT;
 
-        if (artifact_from_cargo(text, len, "helloworld", rows[i].kind, NULL, "/", &path, &details, &e) < 0)
+        struct artifact_wanted wanted = { .target = "helloworld", .kind = rows[i].kind, .root = "/" };
+
+        if (artifact_from_cargo(&wanted, text, len, &path, &details, &e) < 0)
             fail_msg("%s: %s", rows[i].file, e.text);
         assert_true(strlen(path) > strlen(rows[i].ends));
         assert_string_equal(path + strlen(path) - strlen(rows[i].ends), rows[i].ends);
@@ -140,7 +144,9 @@ static void real_cargo_messages_are_read(void **state)
         cJSON *details = NULL;
         struct err e = ERR_INIT;
 
-        assert_int_equal(artifact_from_cargo(text, len, "helloworld", NULL, NULL, "/", &path, &details, &e), -1);
+        struct artifact_wanted wanted = { .target = "helloworld", .root = "/" };
+
+        assert_int_equal(artifact_from_cargo(&wanted, text, len, &path, &details, &e), -1);
         free(text);
         free(name);
     }
@@ -154,20 +160,21 @@ static void meson_targets_are_read(void **state)
         "{\"name\":\"kv\",\"type\":\"executable\",\"filename\":[\"/b/kv\"],\"build_by_default\":true}]";
     static const char twice[] = "[{\"name\":\"kv\",\"type\":\"executable\",\"filename\":[\"/b/kv\"]},"
                                 "{\"name\":\"kv\",\"type\":\"executable\",\"filename\":[\"/b/sub/kv\"]}]";
+    const struct artifact_wanted kv = { .target = "kv" }, lib = { .target = "lib" };
     char *path = NULL;
     cJSON *details = NULL;
     struct err e = ERR_INIT;
 
     (void) state;
-    assert_int_equal(artifact_from_meson(good, sizeof good - 1, "kv", NULL, &path, &details, &e), 0);
+    assert_int_equal(artifact_from_meson(&kv, good, sizeof good - 1, &path, &details, &e), 0);
     assert_string_equal(path, "/b/kv");
     cJSON_Delete(details);
     free(path);
-    assert_int_equal(artifact_from_meson(good, sizeof good - 1, "lib", NULL, &path, &details, &e), -1);
-    assert_int_equal(artifact_from_meson(twice, sizeof twice - 1, "kv", NULL, &path, &details, &e), -1);
+    assert_int_equal(artifact_from_meson(&lib, good, sizeof good - 1, &path, &details, &e), -1);
+    assert_int_equal(artifact_from_meson(&kv, twice, sizeof twice - 1, &path, &details, &e), -1);
     assert_non_null(strstr(e.text, "exactly one"));
-    assert_int_equal(artifact_from_meson("{}", 2, "kv", NULL, &path, &details, &e), -1);
-    assert_int_equal(artifact_from_meson("[", 1, "kv", NULL, &path, &details, &e), -1);
+    assert_int_equal(artifact_from_meson(&kv, "{}", 2, &path, &details, &e), -1);
+    assert_int_equal(artifact_from_meson(&kv, "[", 1, &path, &details, &e), -1);
 }
 
 static char *copy_program(const char *dir, const char *name, const char *from, mode_t mode)

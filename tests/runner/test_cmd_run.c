@@ -700,14 +700,13 @@ static void run_build_only_exits_7(void **state)
     "    modes:\n"                                                                                                     \
     "      memory: {command: [env], env: {set: {RETENTION: '1'}}, output: [heap.txt]}\n"                               \
     "      boundary: {command: [sh, -c, 'echo heap > \"$0\"; exec \"$@\"', '{profile}/heap.txt'], output: [heap.txt]}\n"     \
-    "      cpu: {tool: no-such-profiler}\n"
+    "      cpu: {tool: no-such-profiler}\n"                                                                             \
+    "      timing: {debug_info: true}\n"
 
 static void diagnostic_modes_never_end_green(void **state)
 {
-    static const char *const sound[] = { "--mode", "boundary", "--control", "20261129T141502Z-9c1e07ab", NULL };
     static const char *const poor[] = { "--mode", "memory", NULL };
     static const char *const no_tool[] = { "--mode", "cpu", NULL };
-    static const char *const undefined[] = { "--mode", "timing", NULL };
     struct project p;
     struct test_run r;
 
@@ -718,9 +717,15 @@ static void diagnostic_modes_never_end_green(void **state)
     assert_non_null(strstr(r.err, "no-such-profiler"));
     assert_false(exists(&p, ""));
     test_run_fini(&r);
-    project_measure(&p, undefined, &r);
-    assert_int_equal(r.code, 2);
+    /* The control: a clean run of the same program. */
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 3);
     test_run_fini(&r);
+    char *control = test_join(p.dir, "control"), *made = project_out(&p, "");
+
+    made[strlen(made) - 1] = '\0';
+    assert_int_equal(rename(made, control), 0);
+    const char *const sound[] = { "--mode", "boundary", "--control", control, NULL };
 
     project_measure(&p, sound, &r);
     if (r.code != 7)
@@ -731,10 +736,26 @@ static void diagnostic_modes_never_end_green(void **state)
     assert_string_equal(text_at(m, "mode"), "boundary");
     assert_string_equal(text_at(m, "status"), "PASS");
     assert_string_equal(text_at(m, "acceptance_status"), "NOT_APPLICABLE");
-    assert_string_equal(text_at(m, "control"), "20261129T141502Z-9c1e07ab");
+    assert_true(strlen(text_at(m, "control")) == 25);
     assert_true(exists(&p, "profile/heap.txt"));
     cJSON_Delete(m);
     test_run_fini(&r);
+
+    /* Another source: the same control does not fit. */
+    const char *const away[] = { "rm", "-rf", made, NULL };
+
+    test_run(away, NULL, NULL, NULL, &r);
+    test_run_fini(&r);
+    test_write_text(p.repo, "untracked", "1");
+    project_measure(&p, sound, &r);
+    assert_int_equal(r.code, 7);
+    m = checked_manifest(&p);
+    assert_true(cJSON_IsNull(json_get(m, "control")));
+    assert_non_null(strstr(r.out, "unpaired: it measured another source"));
+    cJSON_Delete(m);
+    test_run_fini(&r);
+    free(made);
+    free(control);
 
     /* A profiler that leaves nothing makes a FAIL of the run. */
     char *out = project_out(&p, "");
@@ -746,6 +767,36 @@ static void diagnostic_modes_never_end_green(void **state)
     assert_int_equal(r.code, 4);
     assert_fault(&r, "heap.txt");
     test_run_fini(&r);
+    free(out);
+    project_free(&p);
+}
+
+static void a_profile_needs_debug_information_when_the_mode_says_so(void **state)
+{
+    static const char *const timing[] = { "--mode", "timing", NULL };
+    struct project p;
+    struct test_run r;
+    char *path, *text;
+
+    (void) state;
+    project_new(&p, "ok", MODES);
+    project_measure(&p, timing, &r);
+    assert_int_equal(r.code, 7);
+    test_run_fini(&r);
+    char *out = project_out(&p, "");
+    const char *const away[] = { "rm", "-rf", out, NULL };
+
+    test_run(away, NULL, NULL, NULL, &r);
+    test_run_fini(&r);
+    path = test_join(p.repo, "cleanrun.yaml");
+    text = test_read_path(path, NULL);
+    memcpy(strstr(text, "-g, -o"), "-s, -o", 6);
+    test_write_text(p.repo, "cleanrun.yaml", text);
+    project_measure(&p, timing, &r);
+    check_error(&p, &r, 6, "debug information");
+    test_run_fini(&r);
+    free(text);
+    free(path);
     free(out);
     project_free(&p);
 }
@@ -871,9 +922,10 @@ static void host_limits_and_noise_are_errors(void **state)
     project_free(&p);
 }
 
-static void unknown_gate_is_usage(void **state)
+static void unknown_gate_and_mode_are_usage(void **state)
 {
     static const char *const args[] = { "run", "gg", NULL };
+    static const char *const mode[] = { "--mode", "cpu", NULL };
     struct project p;
     struct test_run r;
 
@@ -882,6 +934,10 @@ static void unknown_gate_is_usage(void **state)
     project_cleanrun(&p, args, NULL, &r);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "no gate 'gg'; there are: g"));
+    test_run_fini(&r);
+    project_measure(&p, mode, &r);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "defines no mode 'cpu'"));
     test_run_fini(&r);
     project_free(&p);
 }
@@ -910,12 +966,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(run_ends_orphans_with_the_program),
         cmocka_unit_test(run_build_only_exits_7),
         cmocka_unit_test(diagnostic_modes_never_end_green),
+        cmocka_unit_test(a_profile_needs_debug_information_when_the_mode_says_so),
         cmocka_unit_test(run_at_a_revision_leaves_the_work_tree_out),
         cmocka_unit_test(out_inside_the_work_tree_must_be_ignored),
         cmocka_unit_test(one_measurement_at_a_time),
         cmocka_unit_test(conditioning_is_run_and_recorded_and_stops_the_run_when_it_fails),
         cmocka_unit_test(host_limits_and_noise_are_errors),
-        cmocka_unit_test(unknown_gate_is_usage),
+        cmocka_unit_test(unknown_gate_and_mode_are_usage),
     };
 
     if (argc > 1)

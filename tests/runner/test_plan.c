@@ -35,6 +35,7 @@ static void environments_are_emptied_then_filled(void **state)
     char *const own[] = { home, path, cc, secret, tz, broken, NULL };
     const struct plan_variable extra[] = { { "RESULTS", "/r" } };
     cJSON *env = json("{\"set\": {\"MODE\": \"a\", \"PATH\": \"/fixed\"}, \"allow\": [\"HOME\", \"PATH\", \"CCACHE_*\"]}");
+    struct plan_sources from = { .env = env, .own = own, .extra = extra, .n_extra = 1 };
     struct arena arena;
     const char *const *out = NULL;
     cJSON *record = NULL;
@@ -42,7 +43,7 @@ static void environments_are_emptied_then_filled(void **state)
 
     (void) state;
     arena_init(&arena, 1 << 20);
-    assert_int_equal(plan_environment(env, own, extra, 1, &arena, &out, &record, &e), 0);
+    assert_int_equal(plan_environment(&from, &arena, &out, &record, &e), 0);
     assert_string_equal(plan_env_get(out, "HOME"), "/home/somebody");
     assert_string_equal(plan_env_get(out, "PATH"), "/fixed"); /* set is stronger than allow */
     assert_string_equal(plan_env_get(out, "CCACHE_DIR"), "/x");

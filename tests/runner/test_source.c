@@ -441,9 +441,15 @@ static void seed_vectors_are_reproduced(void **state)
             files[count].content = content[count];
             count++;
         }
-        assert_int_equal(source_rvoip_digest(json_get(v, "commit")->valuestring, status, status_len, diff, diff_len, files,
-                                             count, &digest, &e),
-                         0);
+        struct source_seed_parts parts = { .commit = json_get(v, "commit")->valuestring,
+                                           .status = status,
+                                           .status_len = status_len,
+                                           .diff = diff,
+                                           .diff_len = diff_len,
+                                           .untracked = files,
+                                           .n_untracked = count };
+
+        assert_int_equal(source_rvoip_digest(&parts, &digest, &e), 0);
         assert_digest(&digest, json_get(v, "sha256"));
         n++;
     }
@@ -453,7 +459,9 @@ static void seed_vectors_are_reproduced(void **state)
     char hex[DIGEST_HEX_SIZE];
     struct err e = ERR_INIT;
 
-    assert_int_equal(source_rvoip_digest("fbc96ed4f1736f1cc4b0a1145497183d6acf0d2f", "", 0, "", 0, NULL, 0, &digest, &e), 0);
+    struct source_seed_parts clean = { .commit = "fbc96ed4f1736f1cc4b0a1145497183d6acf0d2f", .status = "", .diff = "" };
+
+    assert_int_equal(source_rvoip_digest(&clean, &digest, &e), 0);
     digest_hex(&digest, hex);
     assert_string_equal(hex, "cd26a7d50a512633344d931acbed15cf4523c87808d14b7c8acd4dbeb42dd70c");
     cJSON_Delete(all);
