@@ -5,6 +5,11 @@
  */
 #pragma once
 
+/* As far as the compiler knows, CMocka's assertions return: what assert_non_null checked counts as maybe null. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wnull-dereference"
+#endif
+
 /* CMocka wants these four before it. */
 #include <setjmp.h>
 #include <stdarg.h>
