@@ -71,7 +71,7 @@ static bool same_source(const char *seen, const char *wanted, const char *root)
 
 static int take_details(struct cargo_search *s, const cJSON *message, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
 
     json_doc_init_object(&d);
     json_add_copy(&d, NULL, "features", json_get(message, "features"));
@@ -186,7 +186,7 @@ int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_
                         cJSON **out_details, struct err *e)
 {
     AUTO_JSON cJSON *targets = NULL;
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     const cJSON *t = NULL;
     const char *found = NULL;
     size_t n = 0;

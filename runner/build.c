@@ -97,7 +97,7 @@ static int run_to(struct stage *s, const char *const *argv, struct loop_stream o
 
 static void note_command(struct stage *s, const char *const *argv)
 {
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_KIB(64));
     for (size_t i = 0; argv[i]; i++)

@@ -88,7 +88,7 @@ int capture_scrub(int dir_fd, const char *name, const struct capture_rename *ren
 {
     AUTO_FREE char *text = NULL;
     size_t len = 0, kept = 0;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_LOG * 4);
     if (file_read_at(dir_fd, name, LIMIT_LOG + LIMIT_MIB(1), &text, &len, e) < 0)

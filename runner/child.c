@@ -54,7 +54,7 @@ char *child_find_program(const char *name, const char *path)
         return is_program(name) ? strdup(name) : NULL;
     while (path && *path) {
         size_t len = strcspn(path, ":");
-        AUTO_BUF struct buf b;
+        AUTO_BUF struct buf b = {.data = NULL};
 
         buf_init(&b, PATH_BYTES);
         buf_put(&b, path, len);

@@ -217,7 +217,7 @@ int cli_write_text(const struct cli *c, const char *target, const char *text, si
 
 int cli_write_json(const struct cli *c, const char *target, const cJSON *j, struct err *e)
 {
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_MIB(64));
     json_write(&b, j, JSON_PRETTY);

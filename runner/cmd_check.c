@@ -66,7 +66,7 @@ static int print_canonical(const struct cli *c, const struct definition_file *f,
 
 static int print_json(const struct cli *c, const struct definition_file *f, const char *name, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
     cJSON *rows;
 

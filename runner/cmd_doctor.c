@@ -54,7 +54,7 @@ static void print_text(const struct cli *c, const cJSON *rows, const cJSON *fact
 
 static int print_json(const struct cli *c, const cJSON *rows, const cJSON *facts, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
 
     json_doc_init_object(&d);

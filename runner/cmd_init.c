@@ -110,7 +110,7 @@ static int init(struct cli *c, const struct cli_args *a, struct err *e)
     const char *class = cli_get(a, "class") ? cli_get(a, "class") : "my-machine";
     const char *target = cli_get(a, "target") ? cli_get(a, "target") : "bench";
     AUTO_FD int dir = -1;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     if (!k)
         return err_set(e, ERR_USAGE, "init.build", "no meson.build, Cargo.toml, CMakeLists.txt or Makefile here");

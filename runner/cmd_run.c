@@ -55,7 +55,7 @@ static int open_definition(struct run *r, struct err *e)
 
 static int choose_gate(struct run *r, struct err *e)
 {
-    AUTO_BUF struct buf names;
+    AUTO_BUF struct buf names = {.data = NULL};
 
     r->definition = definition_file_gate(&r->file, r->options.gate);
     if (r->definition)
@@ -188,7 +188,7 @@ static int write_definition(struct run *r, struct err *e)
 static int fingerprint(struct run *r, struct err *e)
 {
     AUTO_JSON cJSON *j = NULL;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     r->stage = "fingerprint";
     if (write_definition(r, e) < 0 || source_take(&r->git, NULL, &r->start, e) < 0 ||

@@ -46,7 +46,7 @@ int envguard_check(const struct plan *p, char *const *environment, struct err *e
     const cJSON *lists[SOURCES];
     char *offenders[OFFENDERS_MAX];
     size_t n = 0;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     lists_of(p, lists);
     buf_init(&b, LIMIT_KIB(64));

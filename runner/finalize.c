@@ -54,7 +54,7 @@ void run_fault(struct run *r, const char *format, ...)
 
 static int write_json(struct run *r, const char *name, const cJSON *j, struct err *e)
 {
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_JSON_DOCUMENT * 4);
     json_write(&b, j, JSON_PRETTY);
@@ -202,7 +202,7 @@ static int write_audit(struct finish *f, struct err *e)
 static int compare(struct finish *f, struct err *e)
 {
     struct run *r = f->run;
-    AUTO_TREE struct tree current;
+    AUTO_TREE struct tree current = {.n = 0};
     AUTO_JSON cJSON *manifest = NULL;
 
     tree_init(&current);
@@ -295,7 +295,7 @@ static int seal_manifest(struct finish *f, struct err *e)
 
 static int write_environment(struct run *r, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
 
     json_doc_init_object(&d);
@@ -329,7 +329,7 @@ static void add_usage(struct json_doc *d, const struct measure *m)
 
 static int write_host(struct run *r, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
 
     json_doc_init_object(&d);
@@ -426,9 +426,9 @@ static const char *local_verdict(const struct finish *f)
 static void tell_json(struct finish *f, int code)
 {
     struct run *r = f->run;
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
     struct err ignored = ERR_INIT;
     cJSON *list;
 

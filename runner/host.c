@@ -15,7 +15,7 @@
 static char *features_text(const cJSON *features)
 {
     const cJSON *item = NULL;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_KIB(16));
     cJSON_ArrayForEach(item, features)
@@ -45,7 +45,7 @@ static char *fact_text(const struct sysroot *root, const struct host_build *buil
 
 int host_facts(const struct sysroot *root, const struct host_build *build, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
 
     json_doc_init_object(&d);
     for (size_t i = 0; i < facts_count; i++) {
@@ -70,7 +70,7 @@ static void add_reading(struct json_doc *d, const struct sysroot *root, const ch
 
 int host_readings(const struct sysroot *root, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_FREE char *meminfo = sysroot_read(root, "proc/meminfo");
     AUTO_FREE char *uptime = sysroot_line(root, "proc/uptime");
     AUTO_FREE char *load = sysroot_line(root, "proc/loadavg");

@@ -43,7 +43,7 @@ static char *sorted_words(char *text)
 {
     AUTO_FREE const char **words = calloc(strlen(text) / 2 + 1, sizeof(*words));
     size_t n = 0;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_KIB(64));
     for (char *p = text; words && *p;) {
@@ -123,7 +123,7 @@ static char *cpu_values(const struct sysroot *r, const char *name, const char *n
 {
     char *values[VALUES_MAX];
     size_t n = 0;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_KIB(4));
     for (unsigned cpu = 0; cpu < CPUS_MAX && n < VALUES_MAX; cpu++) {
@@ -235,7 +235,7 @@ static char *kernel_cmdline(const struct sysroot *r)
     char hex[DIGEST_HEX_SIZE];
     char *out = NULL;
     AUTO_FREE char *line = sysroot_line(r, "proc/cmdline");
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_KIB(64));
     for (const char *p = line; p && *p;) {
@@ -270,7 +270,7 @@ static char *mitigations(const struct sysroot *r)
     AUTO_FD int fd = openat(r->fd, CPU_DIR "/vulnerabilities", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     AUTO_FILE_LIST struct file_list list = {.n = 0};
     struct err ignored = ERR_INIT;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_KIB(16));
     if (fd < 0)

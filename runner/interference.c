@@ -344,7 +344,7 @@ static void add_memory(struct json_doc *d, const struct interference *i, const s
 int interference_record(struct interference *i, uint64_t own_cpu_us, const struct box *box, cJSON **out,
                         struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     uint64_t in = 0, swap_out = 0, throttle = 0;
     bool swap, throttled;
     double secs;

@@ -99,7 +99,7 @@ static int add_executable(struct json_doc *d, const struct run *r, struct err *e
 
 int manifest_environment(const cJSON *record, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     const cJSON *set = json_get(record, "set");
     const cJSON *passed = json_get(record, "passed");
     const cJSON *item = NULL;
@@ -213,7 +213,7 @@ static void add_coverage(struct json_doc *d, const struct report *report)
 
 int manifest_make(const struct manifest_parts *p, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     const struct run *r = p->run;
 
     json_doc_init_object(&d);

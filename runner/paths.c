@@ -52,7 +52,7 @@ char *paths_read_pseudo(int dirfd, const char *path, size_t max)
 {
     char bytes[CHUNK];
     AUTO_FD int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, max);
     if (fd < 0)

@@ -148,7 +148,7 @@ uint64_t plan_step_timeout_ms(const struct plan *p, size_t step)
 
 const char *plan_fill(const char *text, const struct plan_word *words, size_t n_words, struct arena *a)
 {
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_KIB(64));
     while (*text) {
@@ -259,7 +259,7 @@ int plan_environment(const struct plan_sources *from, struct arena *a, const cha
                      struct err *e)
 {
     struct variables *v = arena_alloc(a, sizeof(*v));
-    AUTO_JSON_DOC struct json_doc record;
+    AUTO_JSON_DOC struct json_doc record = {.root = NULL};
     const cJSON *item = NULL;
     cJSON *part;
 

@@ -78,7 +78,7 @@ int push_read_token(const char *path, char **out, struct err *e)
 
 char *push_url(const char *server, const char *format, ...)
 {
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
     va_list ap;
     size_t len = strlen(server);
 

@@ -107,7 +107,7 @@ static int derive(const struct plan *p, const char *csv, size_t csv_len, const c
 static int replace(int run_fd, const char *path, const struct report *r, struct err *e)
 {
     char raw[PATH_SIZE + sizeof(AS_WRITTEN)];
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
 
     (void) snprintf(raw, sizeof(raw), "%s" AS_WRITTEN, path); /* fits: path is a relname */
     if (renameat(run_fd, path, run_fd, raw) < 0)

@@ -26,7 +26,7 @@ void run_say(struct run *r, const char *what, const char *format, ...)
     if (n < 0)
         return;
     if (r->options.json) {
-        AUTO_BUF struct buf b;
+        AUTO_BUF struct buf b = {.data = NULL};
 
         buf_init(&b, LIMIT_KIB(16));
         buf_puts(&b, "{\"event\":");
@@ -44,9 +44,9 @@ void run_say(struct run *r, const char *what, const char *format, ...)
 
 static int write_error(struct run *r, const struct err *why, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
-    AUTO_BUF struct buf b;
+    AUTO_BUF struct buf b = {.data = NULL};
     char at[CLOCK_RFC3339_SIZE];
 
     clock_rfc3339(clock_realtime_us(), false, at);

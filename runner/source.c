@@ -123,7 +123,7 @@ bool source_equal(const struct source *a, const struct source *b)
 
 int source_to_json(const struct source *s, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     char hex[DIGEST_HEX_SIZE];
     cJSON *parents;
 

@@ -815,6 +815,8 @@ static void run_at_a_revision_leaves_the_work_tree_out(void **state)
     assert_int_equal(r.code, 2);
     test_run_fini(&r);
     project_measure(&p, args, &r);
+    if (r.code != 3)
+        print_error("%s%s\n", r.out, r.err);
     assert_int_equal(r.code, 3);
     cJSON *m = checked_manifest(&p);
 
