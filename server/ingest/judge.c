@@ -319,6 +319,21 @@ static int add_policy(const struct package *p, const struct judge_baseline *base
     return *out ? 0 : -1;
 }
 
+/* Without a baseline nothing else says that this run can never become one. */
+static int add_dirty(cJSON *audit, struct err *e)
+{
+    cJSON *reasons = cJSON_GetObjectItemCaseSensitive(audit, "reasons");
+    cJSON *reason = cJSON_CreateObject();
+
+    if (reason && cJSON_AddStringToObject(reason, "code", "NC-SOURCE-DIRTY") && cJSON_AddNullToObject(reason, "path") &&
+        cJSON_AddStringToObject(reason, "field", "/source/start/dirty") && cJSON_AddTrueToObject(reason, "current") &&
+        cJSON_AddStringToObject(reason, "text", "the work tree had changes that no commit holds") &&
+        cJSON_AddItemToArray(reasons, reason))
+        return 0;
+    json_free(reason);
+    return no_memory(e);
+}
+
 static int judge_audit(const struct package *p, const struct judge_baseline *baseline, const char *evidence_hex,
                        cJSON **out, struct err *e)
 {
@@ -330,6 +345,10 @@ static int judge_audit(const struct package *p, const struct judge_baseline *bas
     if (!baseline) {
         if (audit_no_baseline(in.policy, &in.current, &a, e) < 0)
             return -1;
+        if (p->side.manifest.dirty && add_dirty(a.document, e) < 0) {
+            audit_fini(&a);
+            return -1;
+        }
     } else {
         digest_hex(&baseline->evidence, hex);
         in.baseline = side_for_audit(baseline->side, baseline->id, hex, "baseline");

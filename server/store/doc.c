@@ -262,6 +262,7 @@ static int add_attempt(struct attempt_list *l, size_t *cap, const char *run, con
         memcpy(l->items[l->n].run, run, strnlen(run, sizeof l->items[0].run - 1));
     if (word && !verdict_parse(word, &v))
         return err_set(e, ERR_INTERNAL, "attempts.verdict", "unknown verdict '%s'", word);
+    l->items[l->n].stored = word != NULL;
     l->items[l->n++].verdict = verdict_word(v);
     return 0;
 }
@@ -312,7 +313,7 @@ void attempt_list_write(const struct attempt_list *l, const char *run, struct js
     size_t n = l->n;
 
     for (size_t i = 0; run && i < l->n; i++) {
-        if (strcmp(l->items[i].run, run) == 0 && strcmp(l->items[i].verdict, "INVALID") != 0)
+        if (l->items[i].stored && strcmp(l->items[i].run, run) == 0)
             n = i;
     }
     json_add_int(d, a, "n", (int64_t) n + 1);

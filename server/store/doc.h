@@ -41,6 +41,7 @@ struct attempt_list {
     struct {
         char run[32];
         const char *verdict; /* static word */
+        bool stored;         /* a run, not a refused upload */
     } *items;
     size_t n;
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "evidence/verify.h"
@@ -46,6 +47,31 @@ static void add_damaged_stages(struct run_doc *r, cJSON *evidence)
     }
 }
 
+/* The stages as they went, but for the key: it was revoked before the run was received. */
+static void add_revoked_stages(struct run_doc *r, cJSON *evidence, const cJSON *stages)
+{
+    cJSON *list = json_add_array(&r->d, evidence, "stages");
+    char since[CLOCK_RFC3339_SIZE];
+    const cJSON *stage = NULL;
+
+    clock_rfc3339(r->run->revoked_us, false, since);
+    cJSON_ArrayForEach(stage, stages)
+    {
+        const cJSON *name = json_get(stage, "name");
+        cJSON *s;
+
+        if (!cJSON_IsString(name) || strcmp(name->valuestring, verify_stage_name(VERIFY_SIGNATURE)) != 0) {
+            json_add_copy(&r->d, list, NULL, stage);
+            continue;
+        }
+        s = json_add_object(&r->d, list, NULL);
+        json_add_string(&r->d, s, "name", name->valuestring);
+        json_add_string(&r->d, s, "result", "failed");
+        json_add_string(&r->d, s, "code", "IN-KEY");
+        doc_format(&r->d, s, "detail", "the runner's key was revoked since %s, before this run was received", since);
+    }
+}
+
 static int add_evidence(struct run_doc *r, const char *runner, struct err *e)
 {
     AUTO_JSON cJSON *verify = NULL;
@@ -60,6 +86,8 @@ static int add_evidence(struct run_doc *r, const char *runner, struct err *e)
     doc_time(&r->d, o, "received_at", r->run->received_us);
     if (r->fd < 0)
         add_damaged_stages(r, o);
+    else if (r->run->revoked_us)
+        add_revoked_stages(r, o, json_get(verify, "stages"));
     else
         json_add_copy(&r->d, o, "stages", json_get(verify, "stages"));
     json_add_bool(&r->d, o, "damaged", r->fd < 0);

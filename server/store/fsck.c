@@ -261,8 +261,8 @@ static void check_verdict(struct fsck *f, const struct store_run *run)
     const cJSON *word;
     size_t len = 0;
 
-    if (!run->verdict)
-        return;
+    if (!run->verdict || run->revoked_us)
+        return; /* what a revoked runner said is no answer */
     if (!document(f, run->run, STORE_VERDICT, &bytes, &len) || !document(f, run->run, STORE_AUDIT, &audit, &(size_t){ 0 }) ||
         !document(f, run->run, STORE_ACCEPTANCE, &acceptance, &(size_t){ 0 }))
         return;

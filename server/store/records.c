@@ -154,6 +154,7 @@ int store_run_read(struct db *d, const char *run, struct store_run *out, struct 
     r.started_us = query_get_int(&q, RUN_STARTED);
     r.finished_us = query_get_int(&q, RUN_FINISHED);
     r.received_us = query_get_int(&q, RUN_RECEIVED);
+    r.revoked_us = query_get_int(&q, RUN_REVOKED);
     if (failed || !query_get_digest(&q, RUN_ARCHIVE, &r.archive))
         return no_memory(e);
     *out = r;

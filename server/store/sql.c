@@ -24,10 +24,18 @@ const char sql_journal_mode[] = "PRAGMA journal_mode = WAL";
 const char sql_migration_list[] = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number";
 const char sql_migration_add[] = "INSERT INTO schema_migrations (number, name, sha256, applied_us) VALUES (?, ?, ?, ?)";
 
+/* A run that was received after its runner's key was revoked is no answer any more (needs runners n). */
+#define REVOKED "(n.revoked_since_us > 0 AND r.received_us >= n.revoked_since_us)"
+#define VERDICT_NOW "CASE WHEN r.verdict IS NOT NULL AND " REVOKED " THEN 'INVALID' ELSE r.verdict END"
+#define DESCRIPTION_NOW                                                                            \
+    "CASE WHEN r.verdict IS NOT NULL AND " REVOKED                                                 \
+    " THEN 'INVALID IN-KEY: its runner''s key was revoked before this run was received' ELSE r.description END"
+
 #define RUN_COLUMNS                                                                                \
     "r.id, r.project, p.name, p.private, r.run, r.gate, r.class, r.mode, r.status, r.commit_id, r.dirty, r.archive,"  \
-    " r.archive_size, r.keyid, r.started_us, r.finished_us, r.received_us, r.verdict, r.description, r.baseline,"     \
-    " r.executable, n.name, r.experiment, r.policy"
+    " r.archive_size, r.keyid, r.started_us, r.finished_us, r.received_us, " VERDICT_NOW ", " DESCRIPTION_NOW          \
+    ", r.baseline,"                                                                                                    \
+    " r.executable, n.name, r.experiment, r.policy, CASE WHEN " REVOKED " THEN n.revoked_since_us ELSE 0 END"
 #define RUN_FROM " FROM runs r JOIN projects p ON p.id = r.project JOIN runners n ON n.id = r.runner "
 
 #define BASELINE_COLUMNS                                                                           \
@@ -113,7 +121,8 @@ static const struct sql_statement statements[SQL_MAX] = {
     [SQL_RUNS_OF_COMMIT] = { "SELECT " RUN_COLUMNS RUN_FROM "WHERE r.project = ? AND r.commit_id = ? AND r.mode = 'clean'"
                              " AND r.verdict IS NOT NULL ORDER BY r.id",
                              false },
-    [SQL_RUNS_OF_ATTEMPT] = { "SELECT r.run, r.verdict, r.received_us FROM runs r WHERE r.project = ? AND r.gate = ?"
+    [SQL_RUNS_OF_ATTEMPT] = { "SELECT r.run, " VERDICT_NOW ", r.received_us FROM runs r JOIN runners n ON n.id = r.runner"
+                              " WHERE r.project = ? AND r.gate = ?"
                               " AND r.class = ? AND r.commit_id = ? AND r.mode = 'clean' AND r.verdict IS NOT NULL"
                               " ORDER BY r.id",
                               false },
@@ -121,7 +130,8 @@ static const struct sql_statement statements[SQL_MAX] = {
                           " AND verdict IS NOT NULL GROUP BY project, gate, class) AND " VISIBLE
                           " AND (?3 IS NULL OR r.project = ?3) ORDER BY p.name, r.gate, r.class",
                           false },
-    [SQL_RUNS_RECENT] = { "SELECT r.verdict FROM runs r WHERE r.project = ? AND r.gate = ? AND r.class = ?"
+    [SQL_RUNS_RECENT] = { "SELECT " VERDICT_NOW " FROM runs r JOIN runners n ON n.id = r.runner WHERE r.project = ?"
+                          " AND r.gate = ? AND r.class = ?"
                           " AND r.mode = 'clean' AND r.verdict IS NOT NULL ORDER BY r.id DESC LIMIT ?",
                           false },
     [SQL_RUN_LIST] = { "SELECT " RUN_COLUMNS RUN_FROM "WHERE r.id > ? ORDER BY r.id LIMIT ?", false },
@@ -142,7 +152,8 @@ static const struct sql_statement statements[SQL_MAX] = {
                           " ORDER BY m.path",
                           false },
     [SQL_METRIC_ADD] = { "INSERT INTO metrics (run, path, metric, value) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", true },
-    [SQL_METRICS_OF_GATE] = { "SELECT r.run, m.path, m.metric, m.value, r.verdict FROM runs r JOIN metrics m ON m.run = r.id"
+    [SQL_METRICS_OF_GATE] = { "SELECT r.run, m.path, m.metric, m.value, " VERDICT_NOW " FROM runs r JOIN metrics m"
+                              " ON m.run = r.id JOIN runners n ON n.id = r.runner"
                               " WHERE r.project = ?1 AND r.gate = ?2 AND r.class = ?3 AND r.mode = 'clean' AND r.id IN"
                               " (SELECT id FROM runs WHERE project = ?1 AND gate = ?2 AND class = ?3 AND mode = 'clean'"
                               " AND verdict IS NOT NULL ORDER BY id DESC LIMIT ?4) ORDER BY r.id, m.path, m.metric",
@@ -198,7 +209,8 @@ static const struct sql_statement statements[SQL_MAX] = {
                       " (SELECT count(*) FROM attempts), (SELECT count(*) FROM blobs),"
                       " (SELECT coalesce(sum(size), 0) FROM blobs)",
                       false },
-    [SQL_FIGURE_VERDICTS] = { "SELECT verdict, count(*) FROM runs WHERE verdict IS NOT NULL GROUP BY verdict", false },
+    [SQL_FIGURE_VERDICTS] = { "SELECT " VERDICT_NOW " AS v, count(*) FROM runs r JOIN runners n ON n.id = r.runner"
+                              " WHERE r.verdict IS NOT NULL GROUP BY v", false },
 };
 
 const struct sql_statement *sql_get(enum sql id)

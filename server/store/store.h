@@ -84,7 +84,7 @@ struct store_run {
     int64_t id;
     int64_t project_id;
     char *project, *gate, *run, *machine_class, *mode, *status, *commit;
-    char *verdict;  /* word or NULL: diagnostic and build-only runs have none */
+    char *verdict;  /* word or NULL: diagnostic and build-only runs have none. INVALID when revoked_us is set */
     char *baseline; /* judged against, or NULL */
     char *keyid;
     bool is_private; /* the project's */
@@ -92,6 +92,7 @@ struct store_run {
     struct digest archive;
     uint64_t archive_size;
     int64_t started_us, finished_us, received_us;
+    int64_t revoked_us; /* its runner's key was revoked since then, before the run was received; else 0 */
 };
 /* By run id; ERR_NOTFOUND. */
 int store_run_get(struct store *s, const char *run, struct store_run *out, struct err *e) MUST_CHECK;

@@ -75,6 +75,7 @@ enum run_column {
     RUN_RUNNER,
     RUN_EXPERIMENT,
     RUN_POLICY,
+    RUN_REVOKED, /* since when, when that is before the run was received; else 0 */
 };
 
 /* Columns of BASELINE_COLUMNS. */

@@ -205,6 +205,30 @@ static void runner_cannot_spoil_another_class(void **state)
     assert_int_equal(cJSON_GetArraySize(at(j, "/gates/0/attempts")), 1);
 }
 
+static void revoked_runner_is_no_longer_believed(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct store_run row;
+    struct package p;
+    AUTO_JSON cJSON *run_doc = NULL;
+    AUTO_JSON cJSON *j = NULL;
+
+    baseline(f, NULL);
+    store_fixture_run(f, &(struct package_options){ .executable = 2 }, "OK", &p);
+    MUST(store_run_get(f->store, p.run, &row, E));
+    expect(f, PACKAGE_COMMIT, "OK");
+    MUST(manage_runner_revoke(f->store, "metal-01", "sold with its key", row.received_us + 1, E));
+    expect(f, PACKAGE_COMMIT, "OK"); /* it was received before */
+    MUST(manage_runner_revoke(f->store, "metal-01", "stolen earlier", row.received_us, E));
+    expect(f, PACKAGE_COMMIT, "INVALID");
+    j = check(f, PACKAGE_COMMIT);
+    assert_string_equal(text_at(j, "/gates/0/run"), p.run);
+    MUST(doc_run(f->store, p.run, &run_doc, E));
+    assert_string_equal(text_at(run_doc, "/evidence/stages/1/code"), "IN-KEY");
+    store_run_fini(&row);
+    package_free(&p);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
 
 int main(void)
@@ -218,6 +242,7 @@ int main(void)
         T(latest_complete_attempt_decides),
         T(diagnostic_run_is_no_answer),
         T(runner_cannot_spoil_another_class),
+        T(revoked_runner_is_no_longer_believed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

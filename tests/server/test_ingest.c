@@ -251,6 +251,19 @@ static void dirty_source_is_never_compared(void **state)
     package_free(&base);
 }
 
+static void dirty_first_run_says_so(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, &(struct package_options){ .dirty = true }, "NON_COMPARABLE", &p);
+    verdict = stored(f, p.run, STORE_VERDICT);
+    assert_string_equal(text_at(verdict, "/reasons/0/code"), "NC-BASELINE-NONE");
+    assert_string_equal(text_at(verdict, "/reasons/1/code"), "NC-SOURCE-DIRTY");
+    package_free(&p);
+}
+
 static void diagnostic_and_build_only_runs_have_no_verdict(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -617,6 +630,7 @@ int main(void)
         T(acceptance_is_computed_even_when_none_is_packaged),
         T(failed_runs_say_why),
         T(dirty_source_is_never_compared),
+        T(dirty_first_run_says_so),
         T(diagnostic_and_build_only_runs_have_no_verdict),
         T(unsigned_uploads_touch_no_gate_and_no_commit),
         T(signed_lies_are_attempts_of_the_gate),

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "base/file.h"
+#include "base/json_in.h"
 
 static struct store_fixture *fixture(void **state)
 {
@@ -306,6 +308,60 @@ static void killed_writer_loses_nothing_acknowledged(void **state)
     (void) close(pipe_fds[1]);
 }
 
+struct crowd {
+    struct store_fixture *f;
+    struct package packages[8];
+    atomic_size_t next;
+    atomic_size_t failures;
+};
+
+static void *upload_and_read(void *arg)
+{
+    struct crowd *c = arg;
+    const struct store_viewer all = { .all = true };
+
+    for (size_t i = atomic_fetch_add(&c->next, 1); i < 8; i = atomic_fetch_add(&c->next, 1)) {
+        const struct package *p = &c->packages[i];
+        struct spool *sp = NULL;
+        struct err e = ERR_INIT;
+        cJSON *home = NULL;
+        bool is_new = false;
+
+        if (spool_open(c->f->store, c->f->project_id, &p->digest, p->archive_len, &sp, &e) < 0 ||
+            spool_write(sp, p->archive, p->archive_len, &e) < 0 || spool_commit(sp, &is_new, &e) < 0 || !is_new)
+            atomic_fetch_add(&c->failures, 1);
+        spool_free(sp);
+        if (doc_home(c->f->store, &all, &home, &e) < 0)
+            atomic_fetch_add(&c->failures, 1);
+        json_free(home);
+    }
+    return NULL;
+}
+
+static void uploads_readers_and_judging_do_not_disturb_each_other(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct crowd *c = calloc(1, sizeof *c);
+    pthread_t threads[4];
+    struct package first;
+
+    assert_non_null(c);
+    c->f = f;
+    for (size_t i = 0; i < 8; i++)
+        package_make(&(struct package_options){ .probes = 1 + (double) i }, f->key, &c->packages[i]);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, upload_and_read, c), 0);
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &first);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(atomic_load(&c->failures), 0);
+    assert_int_equal(store_fixture_count(f, "objects"), 9);
+    for (size_t i = 0; i < 8; i++)
+        package_free(&c->packages[i]);
+    package_free(&first);
+    free(c);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
 
 int main(void)
@@ -322,6 +378,7 @@ int main(void)
         T(tokens_are_found_by_hash_only_while_valid),
         T(full_disk_is_told_and_leaves_nothing),
         T(killed_writer_loses_nothing_acknowledged),
+        T(uploads_readers_and_judging_do_not_disturb_each_other),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
