@@ -6,7 +6,8 @@
 #include "base/json_node.h"
 #include "base/num.h"
 
-/* cJSON copies a number into 64 bytes and silently drops what is longer. */
+/* cJSON as released copies a number into 64 bytes and drops what is longer; not every system's is
+ * patched. */
 #define CJSON_NUMBER_MAX 62
 
 struct literal {

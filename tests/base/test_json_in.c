@@ -139,6 +139,22 @@ static void what_bare_cjson_takes_is_refused(void **state)
     assert_refused("\0", 1, "json.syntax");
 }
 
+static void control_characters_must_be_escaped(void **state)
+{
+    (void) state;
+    for (int c = 1; c < 0x20; c++) {
+        char text[16];
+        int n = snprintf(text, sizeof(text), "\"a%cb\"", c);
+        cJSON *j = NULL;
+
+        assert_refused(text, (size_t) n, "json.syntax");
+        (void) snprintf(text, sizeof(text), "\"\\u%04x\"", (unsigned) c);
+        j = parsed(text);
+        assert_int_equal(j->valuestring[0], c);
+        json_free(j);
+    }
+}
+
 static void look_alikes_are_taken(void **state)
 {
     static const char *const good[] = {"0",
@@ -431,6 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_kind_is_read),
         cmocka_unit_test(what_bare_cjson_takes_is_refused),
+        cmocka_unit_test(control_characters_must_be_escaped),
         cmocka_unit_test(look_alikes_are_taken),
         cmocka_unit_test(backslash_u_zero_letters_are_letters),
         cmocka_unit_test(limits_are_exact),
