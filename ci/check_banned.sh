@@ -4,7 +4,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 product=$(find base experiment evidence audit runner server -name '*.[ch]' | LC_ALL=C sort)
-others=$(find tests tools -name node_modules -prune -o -name '*.[ch]' -print | LC_ALL=C sort)
+# tests/ci holds such calls as text, to see that they are found
+others=$(find tests tools -path tests/ci -prune -o -name node_modules -prune -o -name '*.[ch]' -print | LC_ALL=C sort)
 found=0
 
 # ban REGEX ALLOWED-FILES FILES…: calls of functions whose whole name matches
