@@ -22,8 +22,10 @@ static int no_memory(struct err *e)
 
 static int not_one(const char *target, size_t n, struct err *e)
 {
-    return err_set(e, ERR_INPUT, "artifact.count",
-                   "expected exactly one executable of target '%s' in the build's messages, found %zu", target, n);
+    return err_set(
+        e, ERR_INPUT, "artifact.count",
+        "expected exactly one executable of target '%s' in the build's messages, found %zu", target,
+        n);
 }
 
 struct cargo_search {
@@ -119,8 +121,10 @@ static int on_message(struct cargo_search *s, const cJSON *message, struct err *
     return 0;
 }
 
-/* A line is a message, or plain text of the build's own; half a message or another JSON value is a fault. */
-static int on_line(struct cargo_search *s, const char *line, size_t len, size_t number, struct err *e)
+/* A line is a message, or plain text of the build's own; half a message or another JSON value is a
+ * fault. */
+static int on_line(struct cargo_search *s, const char *line, size_t len, size_t number,
+                   struct err *e)
 {
     AUTO_JSON cJSON *message = NULL;
     struct err why = ERR_INIT;
@@ -137,8 +141,8 @@ static int on_line(struct cargo_search *s, const char *line, size_t len, size_t 
         bad = !cJSON_IsObject(message);
     }
     if (bad)
-        return err_set(e, ERR_INPUT, "artifact.message", "invalid Cargo JSON object in line %zu of the build's messages",
-                       number);
+        return err_set(e, ERR_INPUT, "artifact.message",
+                       "invalid Cargo JSON object in line %zu of the build's messages", number);
     return message ? on_message(s, message, e) : 0;
 }
 
@@ -155,12 +159,13 @@ static int search_cargo(struct cargo_search *s, const char *messages, size_t len
         at += n + 1;
     }
     if (!s->finished || !s->success)
-        return err_set(e, ERR_INPUT, "artifact.unfinished", "the build did not finish: its messages do not end in success");
+        return err_set(e, ERR_INPUT, "artifact.unfinished",
+                       "the build did not finish: its messages do not end in success");
     return s->distinct == 1 ? 0 : not_one(s->wanted->target, s->distinct, e);
 }
 
-int artifact_from_cargo(const struct artifact_wanted *w, const char *messages, size_t len, char **out_path,
-                        cJSON **out_details, struct err *e)
+int artifact_from_cargo(const struct artifact_wanted *w, const char *messages, size_t len,
+                        char **out_path, cJSON **out_details, struct err *e)
 {
     struct cargo_search s = {.wanted = w};
 
@@ -179,11 +184,12 @@ static bool is_meson_match(const cJSON *t, const struct artifact_wanted *w)
     const char *name = text_of(t, "name");
     const char *type = text_of(t, "type");
 
-    return name && type && !strcmp(name, w->target) && !strcmp(type, w->kind ? w->kind : "executable");
+    return name && type && !strcmp(name, w->target) &&
+           !strcmp(type, w->kind ? w->kind : "executable");
 }
 
-int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_t len, char **out_path,
-                        cJSON **out_details, struct err *e)
+int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_t len,
+                        char **out_path, cJSON **out_details, struct err *e)
 {
     AUTO_JSON cJSON *targets = NULL;
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
@@ -228,7 +234,8 @@ static int check_magic(int fd, const char *name, struct err *e)
         return err_errno(e, "artifact.read", "cannot read '%s'", name);
     if (n >= 2 && magic[0] == '#' && magic[1] == '!')
         return err_set(e, ERR_INPUT, "artifact.script",
-                       "'%s' is a script: what would run is its interpreter, which no hash covers", name);
+                       "'%s' is a script: what would run is its interpreter, which no hash covers",
+                       name);
     if (n != 4 || memcmp(magic, "\177ELF", 4) != 0)
         return err_set(e, ERR_INPUT, "artifact.format", "'%s' is no ELF executable", name);
     return 0;
@@ -253,17 +260,17 @@ int artifact_open(const char *path, const char *resolved, struct artifact *out, 
         return err_set(e, ERR_INPUT, "artifact.mode", "'%s' is not executable", name);
     if (check_magic(fd, name, e) < 0 || digest_of_fd(fd, &digest, &size, e) < 0)
         return -1;
-    *out = (struct artifact) {.fd = fd_steal(&fd),
-                              .path = STEAL(copy),
-                              .name = STEAL(name),
-                              .resolved = resolved,
-                              .digest = digest,
-                              .size = size};
+    *out = (struct artifact){.fd = fd_steal(&fd),
+                             .path = STEAL(copy),
+                             .name = STEAL(name),
+                             .resolved = resolved,
+                             .digest = digest,
+                             .size = size};
     return 0;
 }
 
-static int resolve_cargo(const struct build_input *in, const struct artifact_wanted *w, char **path, cJSON **details,
-                         struct err *e)
+static int resolve_cargo(const struct build_input *in, const struct artifact_wanted *w, char **path,
+                         cJSON **details, struct err *e)
 {
     AUTO_FREE char *messages = NULL;
     size_t len = 0;
@@ -273,8 +280,8 @@ static int resolve_cargo(const struct build_input *in, const struct artifact_wan
     return artifact_from_cargo(w, messages, len, path, details, e);
 }
 
-static int resolve_meson(const struct build_input *in, const struct artifact_wanted *w, char **path, cJSON **details,
-                         struct err *e)
+static int resolve_meson(const struct build_input *in, const struct artifact_wanted *w, char **path,
+                         cJSON **details, struct err *e)
 {
     AUTO_FREE char *json = NULL;
     size_t len = 0;
@@ -293,7 +300,8 @@ static int resolve_meson(const struct build_input *in, const struct artifact_wan
     return artifact_from_meson(w, json, len, path, details, e);
 }
 
-int artifact_resolve(const struct build_input *in, const char *root, struct artifact *out, struct err *e)
+int artifact_resolve(const struct build_input *in, const char *root, struct artifact *out,
+                     struct err *e)
 {
     AUTO_FREE char *path = NULL;
     AUTO_JSON cJSON *details = NULL;
@@ -307,7 +315,8 @@ int artifact_resolve(const struct build_input *in, const char *root, struct arti
     switch (in->plan->build.resolve) {
     case PLAN_RESOLVE_PATH:
         if (in->plan->build.path[0] == '/' || strstr(in->plan->build.path, ".."))
-            return err_set(e, ERR_USAGE, "artifact.path", "build.executable.path must lie below the source root");
+            return err_set(e, ERR_USAGE, "artifact.path",
+                           "build.executable.path must lie below the source root");
         if (asprintf(&path, "%s/%s", root, in->plan->build.path) < 0) {
             path = NULL;
             r = no_memory(e);
@@ -347,5 +356,5 @@ void artifact_fini(struct artifact *a)
     free(a->path);
     free(a->name);
     json_free(a->details);
-    *a = (struct artifact) {.fd = -1};
+    *a = (struct artifact){.fd = -1};
 }

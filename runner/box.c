@@ -17,7 +17,7 @@
 
 void box_none(struct box *b, const char *why)
 {
-    *b = (struct box) {.dir_fd = -1, .parent_fd = -1, .procs_fd = -1};
+    *b = (struct box){.dir_fd = -1, .parent_fd = -1, .procs_fd = -1};
     (void) snprintf(b->why_not, sizeof(b->why_not), "%s", why); /* a cut reason still explains */
 }
 
@@ -150,7 +150,8 @@ void box_kill(const struct box *b)
     AUTO_FD int fd = openat(b->dir_fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
 
     if (fd >= 0 && write(fd, "1", 1) != 1) {
-        /* An old kernel: the process group and the orphans are killed as well, so nothing is lost. */
+        /* An old kernel: the process group and the orphans are killed as well, so nothing is lost.
+         */
     }
 }
 
@@ -171,5 +172,5 @@ void box_close(struct box *b)
         }
         (void) close(b->parent_fd);
     }
-    *b = (struct box) {.dir_fd = -1, .parent_fd = -1, .procs_fd = -1};
+    *b = (struct box){.dir_fd = -1, .parent_fd = -1, .procs_fd = -1};
 }

@@ -13,9 +13,9 @@
 #include "base/err.h"
 
 struct box {
-    int dir_fd;     /* -1: no box */
+    int dir_fd; /* -1: no box */
     int parent_fd;
-    int procs_fd;   /* for struct child_spec.cgroup_procs_fd; -1: no box */
+    int procs_fd; /* for struct child_spec.cgroup_procs_fd; -1: no box */
     char name[64];
     char why_not[160]; /* reason when there is no box, else "" */
 };
@@ -28,8 +28,9 @@ struct box_reading {
     uint64_t throttled_us, throttled_periods;
 };
 
-/* Makes `name` below `mount` joined with this process's own group (`self`: contents of /proc/self/cgroup). Never an
- * error: without a box the run goes on with /proc alone, and the manifest says which. */
+/* Makes `name` below `mount` joined with this process's own group (`self`: contents of
+ * /proc/self/cgroup). Never an error: without a box the run goes on with /proc alone, and the
+ * manifest says which. */
 void box_open(struct box *b, const char *mount, const char *self, const char *name);
 void box_none(struct box *b, const char *why);
 bool box_present(const struct box *b);

@@ -40,24 +40,27 @@ static int judge(const char *program, const struct loop_result *r, struct err *e
 {
     switch (r->end) {
     case LOOP_TIMED_OUT:
-        return err_set(e, ERR_SYS, "build.timeout", "the build timed out in '%s'; see " BUILD_LOG, program);
+        return err_set(e, ERR_SYS, "build.timeout", "the build timed out in '%s'; see " BUILD_LOG,
+                       program);
     case LOOP_INTERRUPTED:
         return err_set(e, ERR_SYS, "build.interrupted", "interrupted while building");
     case LOOP_ENDED:
         break;
     }
     if (!r->status.exited)
-        return err_set(e, ERR_SYS, "build.failed", "the build failed: '%s' was killed by signal %d; see " BUILD_LOG,
-                       program, r->status.signal);
+        return err_set(e, ERR_SYS, "build.failed",
+                       "the build failed: '%s' was killed by signal %d; see " BUILD_LOG, program,
+                       r->status.signal);
     if (r->status.code != 0)
-        return err_set(e, ERR_SYS, "build.failed", "the build failed: '%s' exited with %d; see " BUILD_LOG, program,
+        return err_set(e, ERR_SYS, "build.failed",
+                       "the build failed: '%s' exited with %d; see " BUILD_LOG, program,
                        r->status.code);
     return 0;
 }
 
 /* Runs one program; its outputs go to the two sinks. */
-static int run_to(struct stage *s, const char *const *argv, struct loop_stream out, struct loop_stream err,
-                  struct err *e)
+static int run_to(struct stage *s, const char *const *argv, struct loop_stream out,
+                  struct loop_stream err, struct err *e)
 {
     struct child_spec spec = CHILD_SPEC_INIT;
     struct child child;
@@ -113,9 +116,10 @@ static int run_step(struct stage *s, const cJSON *command, bool is_build, struct
     if (plan_argv(command, NULL, 0, s->in->arena, &argv, e) < 0)
         return -1;
     note_command(s, argv);
-    return run_to(s, argv,
-                  (struct loop_stream) {.data = capture_data, .context = messages ? &s->messages : &s->log},
-                  (struct loop_stream) {.data = capture_data, .context = &s->log}, e);
+    return run_to(
+        s, argv,
+        (struct loop_stream){.data = capture_data, .context = messages ? &s->messages : &s->log},
+        (struct loop_stream){.data = capture_data, .context = &s->log}, e);
 }
 
 static int open_workdir(const struct build_input *in, int *out, struct err *e)
@@ -147,8 +151,8 @@ static int ignore_data(void *context, const char *bytes, size_t len, struct err 
     return 0;
 }
 
-int build_query(const struct build_input *in, const cJSON *command, size_t max, char **out, size_t *out_len,
-                struct err *e)
+int build_query(const struct build_input *in, const cJSON *command, size_t max, char **out,
+                size_t *out_len, struct err *e)
 {
     struct stage s = {.in = in, .timeout_ms = QUERY_TIMEOUT_MS};
     struct query q;
@@ -162,8 +166,8 @@ int build_query(const struct build_input *in, const cJSON *command, size_t max, 
         return -1;
     s.cwd_fd = cwd;
     buf_init(&q.bytes, max);
-    int r = run_to(&s, argv, (struct loop_stream) {.data = query_data, .context = &q},
-                   (struct loop_stream) {.data = ignore_data}, e);
+    int r = run_to(&s, argv, (struct loop_stream){.data = query_data, .context = &q},
+                   (struct loop_stream){.data = ignore_data}, e);
 
     if (r == 0) {
         buf_puts(&q.bytes, "");
@@ -222,7 +226,8 @@ int build_run(const struct build_input *in, struct build_result *out, struct err
     if (r == 0)
         r = run_all(&s, e);
     if (r == 0 && s.messages.cut)
-        r = err_set(e, ERR_LIMIT, "build.messages", "the build's messages are longer than %zu bytes",
+        r = err_set(e, ERR_LIMIT, "build.messages",
+                    "the build's messages are longer than %zu bytes",
                     (size_t) LIMIT_BUILD_MESSAGES);
     capture_close(&s.log);
     capture_close(&s.messages);
@@ -241,5 +246,5 @@ void build_result_fini(struct build_result *r)
 {
     json_free(r->environment);
     free(r->toolchain);
-    *r = (struct build_result) {.environment = NULL};
+    *r = (struct build_result){.environment = NULL};
 }

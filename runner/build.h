@@ -1,6 +1,7 @@
 /*
- * build: the definition's prepare steps and build command, in the pinned environment, with all output
- * kept. A build that fails, hangs or is killed is an infrastructure error: no evidence comes of it.
+ * build: the definition's prepare steps and build command, in the pinned environment, with all
+ * output kept. A build that fails, hangs or is killed is an infrastructure error: no evidence comes
+ * of it.
  */
 #pragma once
 
@@ -25,15 +26,17 @@ struct build_input {
 };
 
 struct build_result {
-    cJSON *environment;      /* record of plan_environment; owned */
-    char *toolchain;         /* first line of build.toolchain's output, NULL when none is defined; owned */
+    cJSON *environment; /* record of plan_environment; owned */
+    char *toolchain; /* first line of build.toolchain's output, NULL when none is defined; owned */
     bool interrupted;
 };
 
-/* ERR_SYS "build.failed" with the exit code when the build does not succeed; `interrupted` when a signal ended it. */
+/* ERR_SYS "build.failed" with the exit code when the build does not succeed; `interrupted` when a
+ * signal ended it. */
 int build_run(const struct build_input *in, struct build_result *out, struct err *e) MUST_CHECK;
 void build_result_fini(struct build_result *r); /* accepts zeroed */
 
-/* One program of the build's kind in the build's environment, its standard output whole into *out (caller frees, ≤ max). */
-int build_query(const struct build_input *in, const cJSON *command, size_t max, char **out, size_t *out_len,
-                struct err *e) MUST_CHECK;
+/* One program of the build's kind in the build's environment, its standard output whole into *out
+ * (caller frees, ≤ max). */
+int build_query(const struct build_input *in, const cJSON *command, size_t max, char **out,
+                size_t *out_len, struct err *e) MUST_CHECK;

@@ -14,11 +14,12 @@
 
 int capture_open(struct capture *c, int dir_fd, const char *name, size_t max, struct err *e)
 {
-    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd =
+        openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
 
     if (fd < 0)
         return err_errno(e, "capture.open", "cannot create %s", name);
-    *c = (struct capture) {.dir_fd = dir_fd, .name = name, .fd = fd, .max = max};
+    *c = (struct capture){.dir_fd = dir_fd, .name = name, .fd = fd, .max = max};
     return 0;
 }
 

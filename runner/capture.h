@@ -14,19 +14,22 @@
 struct capture {
     int dir_fd; /* borrowed */
     const char *name;
-    int fd;     /* -1 when closed */
+    int fd; /* -1 when closed */
     size_t written, max;
     bool cut;
 };
 
 /* Creates the file (which must not exist). */
-int capture_open(struct capture *c, int dir_fd, const char *name, size_t max, struct err *e) MUST_CHECK;
-/* A loop_stream callback: context is the capture. Bytes beyond the maximum are dropped with one note. */
+int capture_open(struct capture *c, int dir_fd, const char *name, size_t max,
+                 struct err *e) MUST_CHECK;
+/* A loop_stream callback: context is the capture. Bytes beyond the maximum are dropped with one
+ * note. */
 int capture_data(void *context, const char *bytes, size_t len, struct err *e) MUST_CHECK;
 int capture_note(struct capture *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void capture_close(struct capture *c); /* accepts a closed one */
 
-/* Replaces every `from` that is followed by '/', '\0', a quote or white space with `to`, whole file at once. */
+/* Replaces every `from` that is followed by '/', '\0', a quote or white space with `to`, whole file
+ * at once. */
 struct capture_rename {
     const char *from, *to;
 };

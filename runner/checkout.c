@@ -23,7 +23,8 @@ int state_dir(const struct cli *c, char **out, struct err *e)
     bool use_xdg = xdg && xdg[0] == '/';
 
     if (!use_xdg && (!home || home[0] != '/'))
-        return err_set(e, ERR_USAGE, "state.home", "neither XDG_STATE_HOME nor HOME names a directory");
+        return err_set(e, ERR_USAGE, "state.home",
+                       "neither XDG_STATE_HOME nor HOME names a directory");
     if (asprintf(out, "%s%s/cleanrun", use_xdg ? xdg : home, use_xdg ? "" : "/.local/state") < 0)
         return no_memory(e);
     return 0;
@@ -60,8 +61,9 @@ static int refuse_submodules(const struct git *g, const char *oid, struct err *e
         return -1;
     for (const char *p = o.data; p < o.data + o.len; p += strlen(p) + 1)
         if (!strncmp(p, "160000 ", 7))
-            return err_set(e, ERR_USAGE, "checkout.submodule",
-                           "--at can't check out submodules; check the revision out yourself and run there");
+            return err_set(
+                e, ERR_USAGE, "checkout.submodule",
+                "--at can't check out submodules; check the revision out yourself and run there");
     return 0;
 }
 
@@ -81,7 +83,8 @@ int checkout_at(struct git *g, const char *rev, const char *state, struct err *e
         dir = NULL;
         return no_memory(e);
     }
-    const char *const clone[] = {"clone", "--quiet", "--shared", "--no-checkout", "--no-tags", g->root, dir, NULL};
+    const char *const clone[] = {"clone",     "--quiet", "--shared", "--no-checkout",
+                                 "--no-tags", g->root,   dir,        NULL};
     const char *const checkout[] = {"checkout", "--quiet", "--detach", "--force", oid, NULL};
 
     if (paths_remove_tree(dir, e) < 0 || git_run(g, clone, false, &cloned, e) < 0 ||
@@ -121,7 +124,8 @@ int find_definition(const char *directory, const char *root, char **out, struct 
         *slash = '\0';
     }
     return err_set(e, ERR_USAGE, "definition.find",
-                   "no " DEFINITION_NAME " here or above, up to the repository's root; `cleanrun init` writes one");
+                   "no " DEFINITION_NAME
+                   " here or above, up to the repository's root; `cleanrun init` writes one");
 }
 
 /* The real path of what exists of `path`, with the rest appended. Heap or NULL. */
@@ -158,7 +162,8 @@ int check_out_ignored(const struct git *g, const char *path, struct err *e)
         return no_memory(e);
     if (strncmp(real, g->root, root_len) != 0 || real[root_len] != '/')
         return 0;
-    /* -v names the file that ignores it: only one of the tree itself counts, as in the fingerprint. */
+    /* -v names the file that ignores it: only one of the tree itself counts, as in the fingerprint.
+     */
     const char *const args[] = {"check-ignore", "-v", "--no-index", "--", real, NULL};
 
     if (git_run(g, args, true, &o, e) < 0)
@@ -166,8 +171,10 @@ int check_out_ignored(const struct git *g, const char *path, struct err *e)
     /* "<file>:<line>:<pattern>\t<path>"; .git/info/exclude and personal files have other names. */
     const char *source_end = strstr(o.data, ".gitignore:");
 
-    if (o.code == 0 && o.data[0] != '/' && source_end && (source_end == o.data || source_end[-1] == '/'))
+    if (o.code == 0 && o.data[0] != '/' && source_end &&
+        (source_end == o.data || source_end[-1] == '/'))
         return 0;
     return err_set(e, ERR_USAGE, "run.out",
-                   "--out lies inside the work tree and no .gitignore ignores it: the run would change its own source");
+                   "--out lies inside the work tree and no .gitignore ignores it: the run would "
+                   "change its own source");
 }

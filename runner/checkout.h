@@ -1,6 +1,6 @@
 /*
- * checkout: a fresh checkout of one revision, at a place that stays the same for one repository (build paths end
- * up in executables), and finding cleanrun.yaml.
+ * checkout: a fresh checkout of one revision, at a place that stays the same for one repository
+ * (build paths end up in executables), and finding cleanrun.yaml.
  */
 #pragma once
 
@@ -11,7 +11,8 @@
 
 /* $XDG_STATE_HOME/cleanrun, or ~/.local/state/cleanrun. Heap. */
 int state_dir(const struct cli *c, char **out, struct err *e) MUST_CHECK;
-/* Replaces *g (the user's repository) by a clean checkout of rev below `state`. Submodules are refused. */
+/* Replaces *g (the user's repository) by a clean checkout of rev below `state`. Submodules are
+ * refused. */
 int checkout_at(struct git *g, const char *rev, const char *state, struct err *e) MUST_CHECK;
 /* Nearest cleanrun.yaml from `directory` upward, not above root. Heap path. */
 int find_definition(const char *directory, const char *root, char **out, struct err *e) MUST_CHECK;

@@ -141,7 +141,8 @@ _Noreturn static void run_child(const struct child_spec *s, const char *program,
     if (!place_descriptors(s, &exec_fd, &report_fd))
         fail_start(report_fd, STEP_DESCRIPTORS);
     if (exec_fd >= 0)
-        (void) syscall(SYS_execveat, exec_fd, "", argv, envp, AT_EMPTY_PATH); /* returns only on failure */
+        (void) syscall(SYS_execveat, exec_fd, "", argv, envp,
+                       AT_EMPTY_PATH); /* returns only on failure */
     else
         (void) execve(program, argv, envp); /* the same */
     fail_start(report_fd, STEP_EXEC);
@@ -189,7 +190,8 @@ int child_start(const struct child_spec *spec, struct child *out, struct err *e)
     (void) close(fd_steal(&write_end)); /* a pipe end has nothing to lose */
     made.pidfd = pidfd_open(made.pid, 0);
     if (made.pidfd < 0 || await_start(read_end, spec->argv[0], e) < 0) {
-        int failed = made.pidfd < 0 ? err_errno(e, "child.pidfd", "cannot watch '%s'", spec->argv[0]) : -1;
+        int failed =
+            made.pidfd < 0 ? err_errno(e, "child.pidfd", "cannot watch '%s'", spec->argv[0]) : -1;
 
         (void) kill(made.pid, SIGKILL); /* not reaped yet, so the number is still this child's */
         (void) waitpid(made.pid, NULL, 0);
@@ -228,7 +230,7 @@ int child_wait(struct child *c, struct child_status *out, struct err *e)
     } while (r < 0 && errno == EINTR);
     if (r < 0)
         return err_errno(e, "child.wait", "cannot wait for the program");
-    *out = (struct child_status) {
+    *out = (struct child_status){
         .exited = info.si_code == CLD_EXITED,
         .code = info.si_code == CLD_EXITED ? info.si_status : 0,
         .signal = info.si_code == CLD_EXITED ? 0 : info.si_status,
@@ -252,7 +254,8 @@ static bool kill_orphan(pid_t pid)
     /* Only our own unreaped children are listed, so the number is theirs until waitid below. */
     if (fd < 0)
         return false;
-    (void) pidfd_send_signal(fd, SIGKILL, NULL, 0); /* a zombie takes no signal, and is reaped all the same */
+    (void) pidfd_send_signal(fd, SIGKILL, NULL,
+                             0); /* a zombie takes no signal, and is reaped all the same */
     memset(&info, 0, sizeof(info));
     return waitid(P_PIDFD, (id_t) fd, &info, WEXITED) == 0;
 }

@@ -13,7 +13,8 @@
 #include "runner/commands.h"
 #include "runner/plan.h"
 
-static int load(const struct cli *c, const struct cli_args *a, struct definition_file *out, char **out_name, struct err *e)
+static int load(const struct cli *c, const struct cli_args *a, struct definition_file *out,
+                char **out_name, struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
     AUTO_FREE char *path = NULL;
@@ -25,7 +26,8 @@ static int load(const struct cli *c, const struct cli_args *a, struct definition
         return -1;
     if (!path)
         return err_set(e, ERR_NOMEM, "check.memory", "out of memory");
-    if (file_read(path, LIMIT_YAML, &bytes, &len, e) < 0 || definition_file_parse(path, bytes, len, out, e) < 0)
+    if (file_read(path, LIMIT_YAML, &bytes, &len, e) < 0 ||
+        definition_file_parse(path, bytes, len, out, e) < 0)
         return -1;
     *out_name = STEAL(path);
     return 0;
@@ -53,18 +55,21 @@ static int print_schema(const struct cli *c, struct err *e)
     return definition_json_schema(&j, e) < 0 ? -1 : cli_write_json(c, NULL, j, e);
 }
 
-static int print_canonical(const struct cli *c, const struct definition_file *f, const char *gate, struct err *e)
+static int print_canonical(const struct cli *c, const struct definition_file *f, const char *gate,
+                           struct err *e)
 {
     const struct definition *d = definition_file_gate(f, gate);
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
 
     if (!d)
-        return err_set(e, ERR_USAGE, "check.gate", gate ? "no gate '%s'" : "which gate? --gate NAME%s", gate ? gate : "");
+        return err_set(e, ERR_USAGE, "check.gate",
+                       gate ? "no gate '%s'" : "which gate? --gate NAME%s", gate ? gate : "");
     return definition_write(d, &bytes, &len, e) < 0 ? -1 : cli_write_text(c, NULL, bytes, len, e);
 }
 
-static int print_json(const struct cli *c, const struct definition_file *f, const char *name, struct err *e)
+static int print_json(const struct cli *c, const struct definition_file *f, const char *name,
+                      struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
@@ -97,7 +102,8 @@ static void print_text(const struct cli *c, const struct definition_file *f)
         digest_hex(&f->gates[i].experiment_digest, experiment);
         digest_hex(&f->gates[i].policy_digest, policy);
         /* Flushed and checked by main. */
-        (void) fprintf(c->out, "%s\n  experiment %s\n  policy     %s\n", f->gates[i].gate, experiment, policy);
+        (void) fprintf(c->out, "%s\n  experiment %s\n  policy     %s\n", f->gates[i].gate,
+                       experiment, policy);
     }
 }
 
@@ -140,7 +146,8 @@ const struct command command_check = {
     .summary = "check cleanrun.yaml and print its digests",
     .synopsis = "[FILE] [OPTION...]",
     .examples = "  cleanrun check\n  cleanrun check --schema > cleanrun.schema.json\n",
-    .notes = "A changed experiment digest means that the next run is another experiment: NON_COMPARABLE with the baseline.\n"
+    .notes = "A changed experiment digest means that the next run is another experiment: "
+             "NON_COMPARABLE with the baseline.\n"
              "Exit: 0 sound, 2 not (with file:line:column).\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,

@@ -30,10 +30,13 @@ static void put_second_words(FILE *out)
         const char *name = command_table[i]->name;
         const char *space = strchr(name, ' ');
 
-        if (!space || (i > 0 && !strncmp(command_table[i - 1]->name, name, (size_t) (space - name) + 1)))
+        if (!space ||
+            (i > 0 && !strncmp(command_table[i - 1]->name, name, (size_t) (space - name) + 1)))
             continue;
         PUT("    %.*s) words='", (int) (space - name), name);
-        for (size_t k = i; command_table[k] && !strncmp(command_table[k]->name, name, (size_t) (space - name) + 1); k++)
+        for (size_t k = i; command_table[k] &&
+                           !strncmp(command_table[k]->name, name, (size_t) (space - name) + 1);
+             k++)
             PUT("%s%s", k > i ? " " : "", strchr(command_table[k]->name, ' ') + 1);
         PUT("' ;;\n");
     }
@@ -63,7 +66,8 @@ static void put_bash(FILE *out)
         "  [ -z \"$words\" ] || command=\"$command ${COMP_WORDS[2]}\"\n  case $command in\n");
     put_options(out);
     PUT("  esac\n  case $cur in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")) ;;\n"
-        "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n  esac\n}\ncomplete -o filenames -F _cleanrun cleanrun\n");
+        "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n  esac\n}\ncomplete -o filenames -F "
+        "_cleanrun cleanrun\n");
 }
 
 static int run(struct cli *c, const struct cli_args *a)

@@ -25,7 +25,8 @@ static const char *fitness_of(const cJSON *rows)
     if (count_state(rows, "bad") > 0)
         return "UNFIT for latency and throughput; fit for memory growth and exact counts";
     if (count_state(rows, "warn") + count_state(rows, "unknown") > 0)
-        return "fit for memory growth and exact counts; latency and throughput only with wide tolerances";
+        return "fit for memory growth and exact counts; latency and throughput only with wide "
+               "tolerances";
     return "fit";
 }
 
@@ -36,7 +37,8 @@ static void print_text(const struct cli *c, const cJSON *rows, const cJSON *fact
     const cJSON *row = NULL;
 
     /* Flushed and checked by main. */
-    (void) fprintf(c->out, "%s, kernel %s\n", cJSON_IsString(model) ? model->valuestring : "unknown processor",
+    (void) fprintf(c->out, "%s, kernel %s\n",
+                   cJSON_IsString(model) ? model->valuestring : "unknown processor",
                    cJSON_IsString(kernel) ? kernel->valuestring : "unknown");
     cJSON_ArrayForEach(row, rows)
     {
@@ -45,7 +47,8 @@ static void print_text(const struct cli *c, const cJSON *rows, const cJSON *fact
         const cJSON *fix = json_get(row, "fix");
 
         (void) fprintf(c->out, "%-8s %-16s %-22s %s\n", state, json_get(row, "name")->valuestring,
-                       cJSON_IsString(value) ? value->valuestring : "-", json_get(row, "text")->valuestring);
+                       cJSON_IsString(value) ? value->valuestring : "-",
+                       json_get(row, "text")->valuestring);
         if (cJSON_IsString(fix))
             (void) fprintf(c->out, "%-8s %-16s fix: %s\n", "", "", fix->valuestring);
     }
@@ -107,7 +110,8 @@ const struct command command_doctor = {
     .summary = "is this machine fit to measure",
     .synopsis = "[--json]",
     .examples = "  cleanrun doctor\n",
-    .notes = "Exit: 0 when nothing is bad (warnings are told), 4 when something is, 2 when it can't be read.\n",
+    .notes = "Exit: 0 when nothing is bad (warnings are told), 4 when something is, 2 when it "
+             "can't be read.\n",
     COMMAND_OPTIONS(options),
     .max_args = 0,
     .run = run,

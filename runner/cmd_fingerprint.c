@@ -13,7 +13,8 @@ static int fingerprint(struct cli *c, const struct cli_args *a, struct err *e)
     AUTO_JSON cJSON *j = NULL;
     char hex[DIGEST_HEX_SIZE];
 
-    if (git_open(a->n_args ? a->args[0] : c->directory, cli_env(c, "PATH"), c->environment, &g, e) < 0 ||
+    if (git_open(a->n_args ? a->args[0] : c->directory, cli_env(c, "PATH"), c->environment, &g, e) <
+            0 ||
         source_take(&g, cli_get(a, "scheme"), &s, e) < 0)
         return -1;
     if (cli_has(a, "json"))
@@ -21,8 +22,8 @@ static int fingerprint(struct cli *c, const struct cli_args *a, struct err *e)
     digest_hex(&s.fingerprint, hex);
     /* Flushed and checked by main. */
     (void) fprintf(c->out, "%s\n", hex);
-    cli_say(c, "commit %s%s, %zu files, %zu untracked, scheme %s", s.commit, s.dirty ? " (dirty)" : "", s.files,
-            s.untracked, s.scheme);
+    cli_say(c, "commit %s%s, %zu files, %zu untracked, scheme %s", s.commit,
+            s.dirty ? " (dirty)" : "", s.files, s.untracked, s.scheme);
     return 0;
 }
 
@@ -43,8 +44,10 @@ const struct command command_fingerprint = {
     .summary = "identify the exact source tree",
     .synopsis = "[DIR] [--json] [--scheme NAME]",
     .examples = "  cleanrun fingerprint\n  cleanrun fingerprint --json ~/src/project\n",
-    .notes = "Covers the commit, and the real bytes and modes of every tracked and untracked file. Files that a .gitignore\n"
-             "of the tree ignores are left out. No git setting changes the answer. Exit: 0, or 2.\n",
+    .notes =
+        "Covers the commit, and the real bytes and modes of every tracked and untracked file. "
+        "Files that a .gitignore\n"
+        "of the tree ignores are left out. No git setting changes the answer. Exit: 0, or 2.\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,
     .run = run,

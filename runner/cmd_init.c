@@ -27,14 +27,18 @@ static const struct kind kinds[] = {
      "malloc"},
     {"cargo", "Cargo.toml",
      "      command: [cargo, build, --release, --message-format=json]\n      messages: cargo-json\n"
-     "      executable: {from: cargo-messages, target: %s, kind: bin}\n      toolchain: [rustc, --version]\n",
+     "      executable: {from: cargo-messages, target: %s, kind: bin}\n      toolchain: [rustc, "
+     "--version]\n",
      "malloc"},
     {"cmake", "CMakeLists.txt",
-     "      prepare:\n        - [cmake, -S, ., -B, build, -DCMAKE_BUILD_TYPE=Release]\n      command: [cmake, --build, build]\n"
+     "      prepare:\n        - [cmake, -S, ., -B, build, -DCMAKE_BUILD_TYPE=Release]\n      "
+     "command: [cmake, --build, build]\n"
      "      executable: {from: path, path: build/%s}\n      toolchain: [cc, --version]\n",
      "malloc"},
     {"make", "Makefile",
-     "      command: [make]\n      executable: {from: path, path: %s}\n      toolchain: [cc, --version]\n", "malloc"},
+     "      command: [make]\n      executable: {from: path, path: %s}\n      toolchain: [cc, "
+     "--version]\n",
+     "malloc"},
 };
 
 static const struct kind *detect(const char *directory)
@@ -61,31 +65,40 @@ static void put_build(struct buf *b, const struct kind *k, const char *target)
     buf_puts(b, at + 2);
 }
 
-static void write_gate(struct buf *b, const struct kind *k, const char *project, const char *gate, const char *target,
-                       const char *class)
+static void write_gate(struct buf *b, const struct kind *k, const char *project, const char *gate,
+                       const char *target, const char *class)
 {
     buf_printf(b,
-               "# A performance gate. Check it with `cleanrun check`; the shape: cleanrun check --schema.\n"
+               "# A performance gate. Check it with `cleanrun check`; the shape: cleanrun check "
+               "--schema.\n"
                "version: 1\nproject: %s\ngates:\n  %s:\n    class: %s\n    build:\n",
                project, gate, class);
     put_build(b, k, target);
     buf_printf(b, "      allocator: %s\n", k->allocator);
-    buf_puts(b, "      env: {allow: [PATH, HOME], reject: [CFLAGS, LDFLAGS, CPPFLAGS, RUSTFLAGS, LD_PRELOAD, 'MALLOC_*']}\n"
+    buf_puts(b, "      env: {allow: [PATH, HOME], reject: [CFLAGS, LDFLAGS, CPPFLAGS, RUSTFLAGS, "
+                "LD_PRELOAD, 'MALLOC_*']}\n"
                 "      timeout: 15m\n"
-                "    run:\n      # The program writes {results}/<scenario>/<point>.json and one phase marker a line to\n"
+                "    run:\n      # The program writes {results}/<scenario>/<point>.json and one "
+                "phase marker a line to\n"
                 "      # the descriptor in CLEANRUN_PHASE_FD.\n      command: ['{executable}']\n");
     buf_printf(b, "      report: %s/default.json\n", gate);
     buf_puts(b, "      timeout: 10m\n"
-                "    phases:\n      markers: [window_start, window_end]\n      required: [window_start, window_end]\n"
+                "    phases:\n      markers: [window_start, window_end]\n      required: "
+                "[window_start, window_end]\n"
                 "    sampling: {interval: 100ms, into: /resources}\n"
-                "    windows:\n      steady: {start_phase: window_start, end_phase: window_end, estimator: endpoint-bands}\n"
-                "    identity:\n      - {path: /scenario, require: required}\n      - {path: /load, require: required}\n"
-                "    accept:\n      exact:\n        - {name: window complete, path: /resources/windows/steady/complete, equals: true}\n"
+                "    windows:\n      steady: {start_phase: window_start, end_phase: window_end, "
+                "estimator: endpoint-bands}\n"
+                "    identity:\n      - {path: /scenario, require: required}\n      - {path: "
+                "/load, require: required}\n"
+                "    accept:\n      exact:\n        - {name: window complete, path: "
+                "/resources/windows/steady/complete, equals: true}\n"
                 "    audit:\n");
     buf_printf(b, "      paths: {required: [%s/default.json]}\n", gate);
     buf_puts(b, "      metrics:\n"
-                "        - {path: /resources/peak_rss_mb, label: peak RSS, unit: MB, worse: higher, tolerance_pct: 15, gated: true}\n"
-                "        - {path: /resources/windows/steady/growth_mb_per_hour, label: RSS growth, unit: MB/h, worse: higher,"
+                "        - {path: /resources/peak_rss_mb, label: peak RSS, unit: MB, worse: "
+                "higher, tolerance_pct: 15, gated: true}\n"
+                "        - {path: /resources/windows/steady/growth_mb_per_hour, label: RSS growth, "
+                "unit: MB/h, worse: higher,"
                 " tolerance_pct: 15, floor: 100, gated: true}\n");
 }
 
@@ -113,19 +126,26 @@ static int init(struct cli *c, const struct cli_args *a, struct err *e)
     AUTO_BUF struct buf b = {.data = NULL};
 
     if (!k)
-        return err_set(e, ERR_USAGE, "init.build", "no meson.build, Cargo.toml, CMakeLists.txt or Makefile here");
-    if (!text_is_slug(gate) || !text_is_project(project) || !text_is_slug(class) || !text_is_name(target))
-        return err_set(e, ERR_USAGE, "init.name", "a gate and a class are [a-z0-9-], a project is owner/name, a target is a name");
+        return err_set(e, ERR_USAGE, "init.build",
+                       "no meson.build, Cargo.toml, CMakeLists.txt or Makefile here");
+    if (!text_is_slug(gate) || !text_is_project(project) || !text_is_slug(class) ||
+        !text_is_name(target))
+        return err_set(
+            e, ERR_USAGE, "init.name",
+            "a gate and a class are [a-z0-9-], a project is owner/name, a target is a name");
     buf_init(&b, LIMIT_YAML);
     write_gate(&b, k, project, gate, target, class);
     if (buf_check(&b, e) < 0 || check_text(b.data, b.len, e) < 0)
         return -1;
     if (cli_has(a, "dry-run"))
         return cli_write_text(c, NULL, b.data, b.len, e);
-    if (file_open_dir(c->directory, &dir, e) < 0 || file_create_at(dir, "cleanrun.yaml", b.data, b.len, 0644, e) < 0)
+    if (file_open_dir(c->directory, &dir, e) < 0 ||
+        file_create_at(dir, "cleanrun.yaml", b.data, b.len, 0644, e) < 0)
         return -1;
-    cli_say(c, "wrote cleanrun.yaml for a %s build: set target, class, metrics; then: cleanrun check, cleanrun run %s", k->name,
-            gate);
+    cli_say(c,
+            "wrote cleanrun.yaml for a %s build: set target, class, metrics; then: cleanrun check, "
+            "cleanrun run %s",
+            k->name, gate);
     return 0;
 }
 
@@ -149,7 +169,8 @@ const struct command command_init = {
     .summary = "write a first cleanrun.yaml",
     .synopsis = "[OPTION...]",
     .examples = "  cleanrun init --gate kvcache-50k --project demo/kvcache --target kvcache\n",
-    .notes = "Looks for meson.build, Cargo.toml, CMakeLists.txt or Makefile. An existing cleanrun.yaml is left alone (exit 2).\n",
+    .notes = "Looks for meson.build, Cargo.toml, CMakeLists.txt or Makefile. An existing "
+             "cleanrun.yaml is left alone (exit 2).\n",
     COMMAND_OPTIONS(options),
     .max_args = 0,
     .run = run,

@@ -19,8 +19,12 @@ static const struct cli_option options[] = {
     {.name = "server", .value = "URL", .help = "the server (or CLEANRUN_SERVER)"},
     {.name = "project", .value = "OWNER/NAME", .help = "default: as the archive's manifest says"},
     {.name = "gate", .value = "GATE", .help = "default: as the archive's manifest says"},
-    {.name = "token-file", .value = "FILE", .help = "file with the upload token, mode 0600 (or CLEANRUN_TOKEN_FILE)"},
-    {.name = "attestation", .value = "FILE", .help = "the DSSE envelope (default: ARCHIVE.dsse.json)"},
+    {.name = "token-file",
+     .value = "FILE",
+     .help = "file with the upload token, mode 0600 (or CLEANRUN_TOKEN_FILE)"},
+    {.name = "attestation",
+     .value = "FILE",
+     .help = "the DSSE envelope (default: ARCHIVE.dsse.json)"},
     {.name = "json", .help = "print the server's answer as it came"},
 };
 
@@ -28,9 +32,12 @@ const struct command command_push = {
     .name = "push",
     .summary = "upload sealed evidence and get its verdict",
     .synopsis = "ARCHIVE --server URL --token-file FILE [OPTION...]",
-    .examples = "  cleanrun push evidence.tar --server https://perf.example.org --token-file ~/.config/cleanrun/token\n",
-    .notes = "Safe to repeat: both steps are idempotent. A token never goes unencrypted to another machine.\n"
-             "Exit: by the server's verdict; 2 when it refuses the request, 5 INVALID or 409, 6 when it can't be reached.\n",
+    .examples = "  cleanrun push evidence.tar --server https://perf.example.org --token-file "
+                "~/.config/cleanrun/token\n",
+    .notes = "Safe to repeat: both steps are idempotent. A token never goes unencrypted to another "
+             "machine.\n"
+             "Exit: by the server's verdict; 2 when it refuses the request, 5 INVALID or 409, 6 "
+             "when it can't be reached.\n",
     COMMAND_OPTIONS(options),
     .min_args = 1,
     .max_args = 1,

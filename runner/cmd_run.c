@@ -42,13 +42,15 @@ static int open_definition(struct run *r, struct err *e)
 
     if (r->options.definition)
         path = strdup(r->options.definition);
-    else if (find_definition(r->options.at ? r->git.root : r->cli->directory, r->git.root, &path, e) < 0)
+    else if (find_definition(r->options.at ? r->git.root : r->cli->directory, r->git.root, &path,
+                             e) < 0)
         return -1;
     if (!path)
         return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
     if (file_read(path, LIMIT_YAML, &bytes, &len, e) < 0)
         return -1;
-    const char *name = !strncmp(path, r->git.root, strlen(r->git.root)) ? path + strlen(r->git.root) + 1 : path;
+    const char *name =
+        !strncmp(path, r->git.root, strlen(r->git.root)) ? path + strlen(r->git.root) + 1 : path;
 
     return definition_file_parse(name, bytes, len, &r->file, e);
 }
@@ -64,7 +66,8 @@ static int choose_gate(struct run *r, struct err *e)
     for (size_t i = 0; i < r->file.n; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", r->file.gates[i].gate);
     if (r->options.gate)
-        return err_set(e, ERR_USAGE, "run.gate", "no gate '%s'; there are: %s", r->options.gate, names.data);
+        return err_set(e, ERR_USAGE, "run.gate", "no gate '%s'; there are: %s", r->options.gate,
+                       names.data);
     return err_set(e, ERR_USAGE, "run.gate", "which gate? %s", names.data);
 }
 
@@ -72,7 +75,8 @@ static int name_project(struct run *r, struct err *e)
 {
     r->project = r->options.project ? r->options.project : r->definition->project;
     if (!r->project)
-        return err_set(e, ERR_USAGE, "run.project", "no project: set `project: owner/name` in the definition or use --project");
+        return err_set(e, ERR_USAGE, "run.project",
+                       "no project: set `project: owner/name` in the definition or use --project");
     if (!text_is_project(r->project))
         return err_set(e, ERR_USAGE, "run.project", "'%s' is no project, owner/name", r->project);
     return 0;
@@ -163,10 +167,12 @@ static int move_to_revision(struct run *r, struct err *e)
 static int prepare(struct run *r, struct err *e)
 {
     r->stage = "prepare";
-    /* Overrides are refused before anything else is done, and again for the revision's own definition. */
+    /* Overrides are refused before anything else is done, and again for the revision's own
+     * definition. */
     if (check_preconditions(r, e) < 0 || (!r->options.at && read_definition(r, e) < 0))
         return -1;
-    if (take_lock(r, e) < 0 || move_to_revision(r, e) < 0 || (r->options.at && read_definition(r, e) < 0))
+    if (take_lock(r, e) < 0 || move_to_revision(r, e) < 0 ||
+        (r->options.at && read_definition(r, e) < 0))
         return -1;
     if (sysroot_open("/", &r->sysroot, e) < 0 || child_adopt_orphans(e) < 0)
         return -1;
@@ -194,10 +200,13 @@ static int fingerprint(struct run *r, struct err *e)
     if (write_definition(r, e) < 0 || source_take(&r->git, NULL, &r->start, e) < 0 ||
         source_to_json(&r->start, &j, e) < 0)
         return -1;
-    run_say(r, "source", "commit %.12s%s", r->start.commit, r->start.dirty ? " with changes (never a baseline, never green)" : "");
+    run_say(r, "source", "commit %.12s%s", r->start.commit,
+            r->start.dirty ? " with changes (never a baseline, never green)" : "");
     buf_init(&b, LIMIT_KIB(64));
     json_write(&b, j, JSON_PRETTY);
-    return buf_check(&b, e) < 0 ? -1 : file_write_at(r->dir.fd, "source-at-start.json", b.data, b.len, 0644, e);
+    return buf_check(&b, e) < 0
+               ? -1
+               : file_write_at(r->dir.fd, "source-at-start.json", b.data, b.len, 0644, e);
 }
 
 /* A profile of a stripped program names no function: found now, not after the run. */
@@ -209,8 +218,10 @@ static int check_debug_info(const struct run *r, struct err *e)
         return 0;
     if (elf_has_debug_info(r->artifact.fd, &there, e) < 0)
         return -1;
-    return there ? 0 : err_set(e, ERR_SYS, "run.debug_info", "mode %s needs debug information, and '%s' has none",
-                               plan_mode_word(r->plan.mode), r->artifact.name);
+    return there ? 0
+                 : err_set(e, ERR_SYS, "run.debug_info",
+                           "mode %s needs debug information, and '%s' has none",
+                           plan_mode_word(r->plan.mode), r->artifact.name);
 }
 
 static int build(struct run *r, struct err *e)
@@ -238,7 +249,8 @@ static int build(struct run *r, struct err *e)
     if (check_debug_info(r, e) < 0)
         return -1;
     digest_hex(&r->artifact.digest, hex);
-    run_say(r, "executable", "%s  sha256 %.16s…  (from %s)", r->artifact.name, hex, r->artifact.resolved);
+    run_say(r, "executable", "%s  sha256 %.16s…  (from %s)", r->artifact.name, hex,
+            r->artifact.resolved);
     return 0;
 }
 
@@ -250,10 +262,12 @@ static int check_host(struct run *r, struct err *e)
     char why[200];
 
     r->stage = "host";
-    if (host_facts(&r->sysroot, &known, &r->facts, e) < 0 || host_readings(&r->sysroot, &r->readings, e) < 0)
+    if (host_facts(&r->sysroot, &known, &r->facts, e) < 0 ||
+        host_readings(&r->sysroot, &r->readings, e) < 0)
         return -1;
     if (host_breaks(r->plan.limits, r->facts, r->readings, why, sizeof(why)))
-        return err_set(e, ERR_SYS, "run.host", "this machine is not what the gate demands: %s", why);
+        return err_set(e, ERR_SYS, "run.host", "this machine is not what the gate demands: %s",
+                       why);
     return 0;
 }
 
@@ -300,11 +314,13 @@ static bool from_outside(int signal)
 }
 
 /* Was it the program's own end? Anything else is ERROR (decisions C6). */
-static int check_end(struct run *r, const char *what, const struct loop_result *l, uint64_t oom_kills, struct err *e)
+static int check_end(struct run *r, const char *what, const struct loop_result *l,
+                     uint64_t oom_kills, struct err *e)
 {
     switch (l->end) {
     case LOOP_TIMED_OUT:
-        return err_set(e, ERR_SYS, "run.timeout", "%s timed out after %.1f s and was killed", what, (double) l->wall_ns / 1e9);
+        return err_set(e, ERR_SYS, "run.timeout", "%s timed out after %.1f s and was killed", what,
+                       (double) l->wall_ns / 1e9);
     case LOOP_INTERRUPTED:
         r->interrupted = true;
         return err_set(e, ERR_SYS, "run.interrupted", "interrupted during %s", what);
@@ -312,15 +328,18 @@ static int check_end(struct run *r, const char *what, const struct loop_result *
         break;
     }
     if (oom_kills > 0)
-        return err_set(e, ERR_SYS, "run.oom", "%s ran out of memory and was killed by the kernel", what);
+        return err_set(e, ERR_SYS, "run.oom", "%s ran out of memory and was killed by the kernel",
+                       what);
     if (!l->status.exited && from_outside(l->status.signal))
-        return err_set(e, ERR_SYS, "run.killed", "%s was killed from outside: SIG%s", what, sigabbrev_np(l->status.signal));
+        return err_set(e, ERR_SYS, "run.killed", "%s was killed from outside: SIG%s", what,
+                       sigabbrev_np(l->status.signal));
     return 0;
 }
 
-static struct measure_input measure_input_of(struct run *r, const char *results, const char *profile)
+static struct measure_input measure_input_of(struct run *r, const char *results,
+                                             const char *profile)
 {
-    return (struct measure_input) {
+    return (struct measure_input){
         .plan = &r->plan,
         .artifact = &r->artifact,
         .sysroot = &r->sysroot,
@@ -348,13 +367,15 @@ static int record_step(struct run *r, const cJSON *step, struct err *e)
     return 0;
 }
 
-static int run_step(struct run *r, const struct measure_input *in, const cJSON *step, size_t number, struct err *e)
+static int run_step(struct run *r, const struct measure_input *in, const cJSON *step, size_t number,
+                    struct err *e)
 {
     const char *name = json_get(step, "name")->valuestring;
     struct loop_result result;
     char what[120];
 
-    (void) snprintf(what, sizeof(what), "conditioning step '%s'", name); /* a cut name still tells */
+    (void) snprintf(what, sizeof(what), "conditioning step '%s'",
+                    name); /* a cut name still tells */
     if (measure_step(in, step, plan_step_timeout_ms(&r->plan, number), &result, e) < 0 ||
         check_end(r, what, &result, 0, e) < 0)
         return -1;
@@ -374,7 +395,8 @@ static int condition(struct run *r, const struct measure_input *in, struct err *
     r->stage = "conditioning";
     cJSON_ArrayForEach(step, r->plan.conditioning)
     {
-        if (record_step(r, step, e) < 0 || (json_get(step, "command") && run_step(r, in, step, number, e) < 0))
+        if (record_step(r, step, e) < 0 ||
+            (json_get(step, "command") && run_step(r, in, step, number, e) < 0))
             return -1;
         number++;
     }
@@ -408,7 +430,8 @@ static int judge_noise(struct run *r, struct err *e)
     char why[200];
 
     if (interference_breaks(r->plan.quiet, r->measure.interference, false, why, sizeof(why)))
-        return err_set(e, ERR_SYS, "run.noise", "the machine was disturbed during the run: %s", why);
+        return err_set(e, ERR_SYS, "run.noise", "the machine was disturbed during the run: %s",
+                       why);
     return 0;
 }
 
@@ -433,8 +456,10 @@ static int measure(struct run *r, struct err *e)
     if (measure_run(&in, &r->measure, e) < 0)
         return -1;
     r->measured = true;
-    run_say(r, "measured", "%.1f s, %zu samples", (double) r->measure.loop.wall_ns / 1e9, sampler_count(r->measure.sampler));
-    if (check_end(r, "the program", &r->measure.loop, r->measure.box.oom_kills, e) < 0 || judge_noise(r, e) < 0)
+    run_say(r, "measured", "%.1f s, %zu samples", (double) r->measure.loop.wall_ns / 1e9,
+            sampler_count(r->measure.sampler));
+    if (check_end(r, "the program", &r->measure.loop, r->measure.box.oom_kills, e) < 0 ||
+        judge_noise(r, e) < 0)
         return -1;
     check_profile(r);
     return 0;
@@ -449,7 +474,8 @@ static int check_interrupt(struct run *r, struct err *e)
     return r->interrupted ? err_set(e, ERR_SYS, "run.interrupted", "interrupted") : 0;
 }
 
-/* A diagnostic run counts as paired only with a clean run of the same source, program and experiment (decisions S10). */
+/* A diagnostic run counts as paired only with a clean run of the same source, program and
+ * experiment (decisions S10). */
 static int pair_with_control(struct run *r, struct err *e)
 {
     AUTO_FREE char *state = NULL;
@@ -472,7 +498,8 @@ static int execute(struct run *r, int *out_exit, struct err *e)
     if (!r->steps)
         return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
     run_say(r, "gate", "%s  class %s  run %s", r->definition->gate, r->plan.machine_class, r->id);
-    if (fingerprint(r, e) < 0 || check_interrupt(r, e) < 0 || build(r, e) < 0 || check_host(r, e) < 0)
+    if (fingerprint(r, e) < 0 || check_interrupt(r, e) < 0 || build(r, e) < 0 ||
+        check_host(r, e) < 0)
         return -1;
     if (pair_with_control(r, e) < 0 || check_interrupt(r, e) < 0)
         return -1;
@@ -486,7 +513,7 @@ static int read_options(const struct cli_args *a, struct run_options *o, struct 
     const char *mode = cli_get(a, "mode");
     const char *attempt = cli_get(a, "attempt");
 
-    *o = (struct run_options) {
+    *o = (struct run_options){
         .gate = a->n_args ? a->args[0] : NULL,
         .definition = cli_get(a, "definition"),
         .at = cli_get(a, "at"),
@@ -500,24 +527,33 @@ static int read_options(const struct cli_args *a, struct run_options *o, struct 
         .attempt = 1,
     };
     if (mode && !plan_mode_parse(mode, &o->mode))
-        return err_set(e, ERR_USAGE, "run.mode", "no mode '%s': clean, cpu, timing, memory or boundary", mode);
+        return err_set(e, ERR_USAGE, "run.mode",
+                       "no mode '%s': clean, cpu, timing, memory or boundary", mode);
     if (attempt && (!num_parse_u64(attempt, strlen(attempt), 1000, &o->attempt) || o->attempt == 0))
         return err_set(e, ERR_USAGE, "run.attempt", "--attempt needs a number from 1");
     if (o->control && o->mode == PLAN_CLEAN)
-        return err_set(e, ERR_USAGE, "run.control", "--control names the clean run that a diagnostic run is paired with");
+        return err_set(e, ERR_USAGE, "run.control",
+                       "--control names the clean run that a diagnostic run is paired with");
     return submit_check_options(a, e);
 }
 
 static int run(struct cli *c, const struct cli_args *a)
 {
-    struct run r = {.cli = c, .signal_fd = -1, .lock_fd = -1, .sysroot = {.fd = -1}, .artifact = {.fd = -1},
-                    .reference = {.dir_fd = -1}, .git = {.root_fd = -1}, .stage = "start"};
+    struct run r = {.cli = c,
+                    .signal_fd = -1,
+                    .lock_fd = -1,
+                    .sysroot = {.fd = -1},
+                    .artifact = {.fd = -1},
+                    .reference = {.dir_fd = -1},
+                    .git = {.root_fd = -1},
+                    .stage = "start"};
     struct err e = ERR_INIT;
     int code = EXIT_ERROR;
     AUTO_FREE char *directory = NULL;
 
     arena_init(&r.arena, LIMIT_MIB(16));
-    if (read_options(a, &r.options, &e) < 0 || signals_open(&r.signal_fd, &e) < 0 || prepare(&r, &e) < 0) {
+    if (read_options(a, &r.options, &e) < 0 || signals_open(&r.signal_fd, &e) < 0 ||
+        prepare(&r, &e) < 0) {
         code = cli_fail(c, &e);
     } else if (execute(&r, &code, &e) < 0) {
         code = run_abort(&r, &e);
@@ -530,20 +566,30 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    {.name = "at", .value = "REV", .help = "measure a fresh checkout of this revision, not the work tree"},
+    {.name = "at",
+     .value = "REV",
+     .help = "measure a fresh checkout of this revision, not the work tree"},
     {.name = "mode", .value = "MODE", .help = "clean (default), cpu, timing, memory or boundary"},
     {.name = "build-only", .help = "stop after the build"},
-    {.name = "out", .value = "DIR", .help = "the run directory to make (default: below $XDG_STATE_HOME/cleanrun/runs)"},
+    {.name = "out",
+     .value = "DIR",
+     .help = "the run directory to make (default: below $XDG_STATE_HOME/cleanrun/runs)"},
     {.name = "baseline", .value = "DIR", .help = "the reviewed baseline's run directory"},
-    {.name = "baseline-sha256", .value = "HEX", .help = "SHA-256 of its manifest.json; needed with --baseline"},
+    {.name = "baseline-sha256",
+     .value = "HEX",
+     .help = "SHA-256 of its manifest.json; needed with --baseline"},
     {.name = "definition", .value = "FILE", .help = "instead of the nearest cleanrun.yaml"},
     {.name = "project", .value = "OWNER/NAME", .help = "instead of the definition's project"},
     {.name = "attempt", .value = "N", .help = "which attempt this is (default 1); recorded"},
-    {.name = "control", .value = "RUN", .help = "diagnostic modes: the clean run (id or directory) this one is paired with"},
+    {.name = "control",
+     .value = "RUN",
+     .help = "diagnostic modes: the clean run (id or directory) this one is paired with"},
     {.name = "key", .value = "FILE", .help = "seal the finished run with this private key"},
     {.name = "push", .help = "upload the sealed run (needs --key, --server, --token-file)"},
     {.name = "server", .value = "URL", .help = "the server to push to (or CLEANRUN_SERVER)"},
-    {.name = "token-file", .value = "FILE", .help = "file with the upload token, mode 0600 (or CLEANRUN_TOKEN_FILE)"},
+    {.name = "token-file",
+     .value = "FILE",
+     .help = "file with the upload token, mode 0600 (or CLEANRUN_TOKEN_FILE)"},
     {.name = "json", .help = "one JSON object per line on standard output"},
 };
 
@@ -553,9 +599,12 @@ const struct command command_run = {
     .synopsis = "[GATE] [OPTION...]",
     .examples = "  cleanrun run kvcache-50k\n"
                 "  cleanrun run kvcache-50k --at main --out /tmp/main\n"
-                "  cleanrun run kvcache-50k --baseline /tmp/main --baseline-sha256 $(sha256sum </tmp/main/manifest.json | cut -c-64)\n",
-    .notes = "Prints the run directory's path. Exit: by the local verdict (cleanrun help exit-codes); 7 for a sound\n"
-             "diagnostic or build-only run, 6 when the machine or a tool failed, 130 when interrupted.\n",
+                "  cleanrun run kvcache-50k --baseline /tmp/main --baseline-sha256 $(sha256sum "
+                "</tmp/main/manifest.json | cut -c-64)\n",
+    .notes = "Prints the run directory's path. Exit: by the local verdict (cleanrun help "
+             "exit-codes); 7 for a sound\n"
+             "diagnostic or build-only run, 6 when the machine or a tool failed, 130 when "
+             "interrupted.\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,
     .run = run,

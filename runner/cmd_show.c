@@ -37,8 +37,9 @@ static int show_error(struct cli *c, int dir_fd, struct err *e)
     if (read_json(dir_fd, "error.json", &j, e) < 0)
         return err_wrap(e, "no run directory");
     /* Flushed and checked by main, and so below. */
-    (void) fprintf(c->out, "run       %s\ngate      %s\nresult    ERROR in stage %s\n          %s\n", text_of(j, "run"),
-                   text_of(j, "gate"), text_of(j, "stage"), text_of(j, "text"));
+    (void) fprintf(c->out,
+                   "run       %s\ngate      %s\nresult    ERROR in stage %s\n          %s\n",
+                   text_of(j, "run"), text_of(j, "gate"), text_of(j, "stage"), text_of(j, "text"));
     return 0;
 }
 
@@ -47,17 +48,20 @@ static void show_head(struct cli *c, const struct manifest *m)
     const cJSON *d = m->document;
     char hex[DIGEST_HEX_SIZE];
 
-    (void) fprintf(c->out, "run       %s\nproject   %s\ngate      %s\nclass     %s\nmode      %s\n", m->run, m->project,
-                   m->gate, m->machine_class, m->mode);
-    (void) fprintf(c->out, "started   %s\nfinished  %s\n", text_of(d, "started_at"), text_of(d, "finished_at"));
+    (void) fprintf(c->out, "run       %s\nproject   %s\ngate      %s\nclass     %s\nmode      %s\n",
+                   m->run, m->project, m->gate, m->machine_class, m->mode);
+    (void) fprintf(c->out, "started   %s\nfinished  %s\n", text_of(d, "started_at"),
+                   text_of(d, "finished_at"));
     (void) fprintf(c->out, "commit    %s%s\n", m->commit, manifest_is_dirty(m) ? " (dirty)" : "");
     if (m->has_executable) {
         digest_hex(&m->executable_digest, hex);
-        (void) fprintf(c->out, "program   %s sha256 %s\n", text_of(json_get(d, "executable"), "name"), hex);
+        (void) fprintf(c->out, "program   %s sha256 %s\n",
+                       text_of(json_get(d, "executable"), "name"), hex);
     }
-    (void) fprintf(c->out, "status    %s\nreport    %s\naccepted  %s\naudit     %s\nfiles     %zu\n",
-                   manifest_status_name(m->status), text_of(d, "report_status"), text_of(d, "acceptance_status"),
-                   text_of(d, "audit_status"), m->n_files);
+    (void) fprintf(c->out,
+                   "status    %s\nreport    %s\naccepted  %s\naudit     %s\nfiles     %zu\n",
+                   manifest_status_name(m->status), text_of(d, "report_status"),
+                   text_of(d, "acceptance_status"), text_of(d, "audit_status"), m->n_files);
 }
 
 static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
@@ -126,7 +130,8 @@ const struct command command_show = {
     .summary = "print a run directory as text",
     .synopsis = "RUN_DIR [--json]",
     .examples = "  cleanrun show ~/.local/state/cleanrun/runs/20261129T141502Z-9c1e07ab\n",
-    .notes = "Shows what the directory says; `cleanrun verify` checks sealed evidence. Exit: 0, or 2.\n",
+    .notes =
+        "Shows what the directory says; `cleanrun verify` checks sealed evidence. Exit: 0, or 2.\n",
     COMMAND_OPTIONS(options),
     .min_args = 1,
     .max_args = 1,

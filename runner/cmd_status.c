@@ -33,7 +33,8 @@ static int commit_of(const struct cli *c, const char *word, char **out, struct e
     }
     const char *const args[] = {"rev-parse", "--verify", "--quiet", "--end-of-options", spec, NULL};
 
-    if (git_open(c->directory, cli_env(c, "PATH"), c->environment, &g, e) < 0 || git_run(&g, args, true, &o, e) < 0)
+    if (git_open(c->directory, cli_env(c, "PATH"), c->environment, &g, e) < 0 ||
+        git_run(&g, args, true, &o, e) < 0)
         return -1;
     if (o.code != 0)
         return err_set(e, ERR_USAGE, "status.commit", "no commit '%s' here", word);
@@ -41,13 +42,15 @@ static int commit_of(const struct cli *c, const char *word, char **out, struct e
     return *out ? 0 : err_set(e, ERR_NOMEM, "status.memory", "out of memory");
 }
 
-static int ask(const struct push_target *t, const char *commit, struct http_reply *reply, struct err *e)
+static int ask(const struct push_target *t, const char *commit, struct http_reply *reply,
+               struct err *e)
 {
     AUTO_FREE char *token = NULL;
     AUTO_FREE char *url = NULL;
 
     if (!t->server || !*t->server)
-        return err_set(e, ERR_USAGE, "status.server", "which server? --server URL or CLEANRUN_SERVER");
+        return err_set(e, ERR_USAGE, "status.server",
+                       "which server? --server URL or CLEANRUN_SERVER");
     if (!t->project || !text_is_project(t->project))
         return err_set(e, ERR_USAGE, "status.project", "which project? --project OWNER/NAME");
     if (t->token_file && push_read_token(t->token_file, &token, e) < 0)
@@ -60,8 +63,8 @@ static int ask(const struct push_target *t, const char *commit, struct http_repl
     if (http_retry(&q, reply, e) < 0)
         return -1;
     if (reply->status != 200)
-        return err_set(e, reply->status >= 500 ? ERR_BUSY : ERR_USAGE, "status.refused", "the server answered %ld",
-                       reply->status);
+        return err_set(e, reply->status >= 500 ? ERR_BUSY : ERR_USAGE, "status.refused",
+                       "the server answered %ld", reply->status);
     return 0;
 }
 
@@ -72,7 +75,8 @@ static const char *text_of(const cJSON *object, const char *key)
     return cJSON_IsString(j) ? j->valuestring : "";
 }
 
-static int tell(struct cli *c, const struct push_target *t, const struct http_reply *reply, int *out_exit, struct err *e)
+static int tell(struct cli *c, const struct push_target *t, const struct http_reply *reply,
+                int *out_exit, struct err *e)
 {
     AUTO_JSON cJSON *j = NULL;
     struct json_limits limits = {.max_bytes = LIMIT_MIB(16)};
@@ -83,11 +87,12 @@ static int tell(struct cli *c, const struct push_target *t, const struct http_re
     *out_exit = push_verdict_exit(text_of(j, "verdict"));
     if (t->json)
         return cli_write_text(c, NULL, reply->body, reply->len, e);
-    (void) fprintf(c->out, "%s  %s\n", text_of(j, "verdict"), text_of(j, "description")); /* flushed and checked by main */
+    (void) fprintf(c->out, "%s  %s\n", text_of(j, "verdict"),
+                   text_of(j, "description")); /* flushed and checked by main */
     cJSON_ArrayForEach(gate, json_get(j, "gates"))
     {
-        (void) fprintf(c->out, "  %-24s %-16s %s\n", text_of(gate, "gate"), text_of(gate, "verdict"),
-                       text_of(gate, "description"));
+        (void) fprintf(c->out, "  %-24s %-16s %s\n", text_of(gate, "gate"),
+                       text_of(gate, "verdict"), text_of(gate, "description"));
         if (*text_of(gate, "url"))
             (void) fprintf(c->out, "  %-24s %s\n", "", text_of(gate, "url"));
     }
@@ -126,7 +131,9 @@ static int run(struct cli *c, const struct cli_args *a)
 static const struct cli_option options[] = {
     {.name = "server", .value = "URL", .help = "the server (or CLEANRUN_SERVER)"},
     {.name = "project", .value = "OWNER/NAME", .help = "the project"},
-    {.name = "token-file", .value = "FILE", .help = "for private projects (or CLEANRUN_TOKEN_FILE)"},
+    {.name = "token-file",
+     .value = "FILE",
+     .help = "for private projects (or CLEANRUN_TOKEN_FILE)"},
     {.name = "watch", .help = "ask again every five seconds while the answer is PENDING"},
     {.name = "json", .help = "print the server's answer as it came"},
 };

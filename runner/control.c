@@ -40,7 +40,8 @@ int control_find(struct run *r, const char *state, char *why, size_t size, struc
     const char *reason;
     size_t len = 0;
 
-    if (asprintf(&path, "%s%s%s/" MANIFEST_NAME, by_id ? state : "", by_id ? "/runs/" : "", r->options.control) < 0) {
+    if (asprintf(&path, "%s%s%s/" MANIFEST_NAME, by_id ? state : "", by_id ? "/runs/" : "",
+                 r->options.control) < 0) {
         path = NULL;
         return err_set(e, ERR_NOMEM, "control.memory", "out of memory");
     }

@@ -1,4 +1,5 @@
-/* control: the clean run that a diagnostic run is compared by eye with: same source, program and experiment. */
+/* control: the clean run that a diagnostic run is compared by eye with: same source, program and
+ * experiment. */
 #pragma once
 
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include "base/err.h"
 #include "runner/run.h"
 
-/* Looks up r->options.control (a directory, or a run id below `state`/runs) after the build. Sets r->control when it fits,
- * else leaves it empty and says why. */
-int control_find(struct run *r, const char *state, char *why, size_t size, struct err *e) MUST_CHECK;
+/* Looks up r->options.control (a directory, or a run id below `state`/runs) after the build. Sets
+ * r->control when it fits, else leaves it empty and says why. */
+int control_find(struct run *r, const char *state, char *why, size_t size,
+                 struct err *e) MUST_CHECK;

@@ -17,7 +17,8 @@ struct rows {
     const struct sysroot *root;
 };
 
-static void row(struct rows *r, const char *name, const char *state, const char *value, const char *text, const char *fix)
+static void row(struct rows *r, const char *name, const char *state, const char *value,
+                const char *text, const char *fix)
 {
     cJSON *o = json_add_object(&r->doc, NULL, NULL);
 
@@ -37,12 +38,14 @@ static const struct {
      "cpupower frequency-set -g performance"},
     {"boost", "off", "warn", "a boosted clock varies with heat and neighbours",
      "echo 0 > /sys/devices/system/cpu/cpufreq/boost"},
-    {"smt", "off", "warn", "two threads share a core's units", "echo off > /sys/devices/system/cpu/smt/control"},
+    {"smt", "off", "warn", "two threads share a core's units",
+     "echo off > /sys/devices/system/cpu/smt/control"},
     {"swap", "off", "warn", "memory may leave RAM during a run", "swapoff -a"},
     {"clocksource", "tsc", "warn", "reading the time is slow or coarse", NULL},
     {"thp", "madvise", "warn", "huge pages change RSS and page faults from run to run",
      "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"},
-    {"hypervisor", "none", "warn", "a hypervisor shares this machine: latencies can't be gated tightly", NULL},
+    {"hypervisor", "none", "warn",
+     "a hypervisor shares this machine: latencies can't be gated tightly", NULL},
 };
 
 static void check_fact(struct rows *r, size_t i)
@@ -55,8 +58,8 @@ static void check_fact(struct rows *r, size_t i)
     if (!value)
         row(r, wanted[i].fact, "unknown", NULL, "could not be read", NULL);
     else
-        row(r, wanted[i].fact, fine ? "ok" : wanted[i].bad_state, value, fine ? "as it should be" : wanted[i].text,
-            fine ? NULL : wanted[i].fix);
+        row(r, wanted[i].fact, fine ? "ok" : wanted[i].bad_state, value,
+            fine ? "as it should be" : wanted[i].text, fine ? NULL : wanted[i].fix);
 }
 
 static void check_load(struct rows *r)
@@ -70,8 +73,12 @@ static void check_load(struct rows *r)
         return;
     }
     (void) snprintf(value, sizeof(value), "%.2f", load); /* fits */
-    row(r, "load", load < 0.5 ? "ok" : load < 1.5 ? "warn" : "bad", value,
-        load < 0.5 ? "quiet" : "something else is running", load < 0.5 ? NULL : "stop other work, or wait");
+    row(r, "load",
+        load < 0.5   ? "ok"
+        : load < 1.5 ? "warn"
+                     : "bad",
+        value, load < 0.5 ? "quiet" : "something else is running",
+        load < 0.5 ? NULL : "stop other work, or wait");
 }
 
 static void check_pressure(struct rows *r)
@@ -104,8 +111,13 @@ static void check_steal(struct rows *r)
     double pct = all > 0 ? 100.0 * (double) t.steal / all : 0;
 
     (void) snprintf(value, sizeof(value), "%.2f %%", pct); /* fits */
-    row(r, "steal", pct < 0.1 ? "ok" : pct < 1 ? "warn" : "bad", value,
-        pct < 0.1 ? "the hypervisor takes no time" : "the hypervisor takes time away (since boot)", NULL);
+    row(r, "steal",
+        pct < 0.1 ? "ok"
+        : pct < 1 ? "warn"
+                  : "bad",
+        value,
+        pct < 0.1 ? "the hypervisor takes no time" : "the hypervisor takes time away (since boot)",
+        NULL);
 }
 
 static void check_disk(struct rows *r)
@@ -120,7 +132,11 @@ static void check_disk(struct rows *r)
     double gb = (double) v.f_bavail * (double) v.f_frsize / 1e9;
 
     (void) snprintf(value, sizeof(value), "%.1f GB free", gb); /* fits */
-    row(r, "disk", gb > 5 ? "ok" : gb > 1 ? "warn" : "bad", value, gb > 5 ? "enough" : "runs may not fit", NULL);
+    row(r, "disk",
+        gb > 5   ? "ok"
+        : gb > 1 ? "warn"
+                 : "bad",
+        value, gb > 5 ? "enough" : "runs may not fit", NULL);
 }
 
 static void check_cgroup(struct rows *r)
@@ -128,7 +144,8 @@ static void check_cgroup(struct rows *r)
     bool v2 = faccessat(r->root->fd, "sys/fs/cgroup/cgroup.controllers", R_OK, 0) == 0;
 
     row(r, "cgroup", v2 ? "ok" : "warn", v2 ? "v2" : "no v2",
-        v2 ? "CPU time and memory of a run are exact" : "a run is measured through /proc alone", NULL);
+        v2 ? "CPU time and memory of a run are exact" : "a run is measured through /proc alone",
+        NULL);
 }
 
 static void check_perf(struct rows *r)

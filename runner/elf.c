@@ -55,8 +55,8 @@ int elf_has_debug_info(int fd, bool *out, struct err *e)
 
     *out = false;
     if (!read_at(fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-        head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof(*sections) || head.e_shnum == 0 ||
-        head.e_shnum > SECTIONS_MAX || head.e_shstrndx >= head.e_shnum)
+        head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof(*sections) ||
+        head.e_shnum == 0 || head.e_shnum > SECTIONS_MAX || head.e_shstrndx >= head.e_shnum)
         return 0;
     sections = calloc(head.e_shnum, sizeof(*sections));
     if (!sections)

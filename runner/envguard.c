@@ -67,8 +67,8 @@ int envguard_check(const struct plan *p, char *const *environment, struct err *e
         return -1;
     if (n == 0)
         return 0;
-    return err_set(e, ERR_USAGE, "envguard.override", "noncanonical build/allocator override is set: %s",
-                   b.data);
+    return err_set(e, ERR_USAGE, "envguard.override",
+                   "noncanonical build/allocator override is set: %s", b.data);
 }
 
 int envguard_patterns(const struct plan *p, cJSON **out, struct err *e)
@@ -154,7 +154,8 @@ struct profile_check {
 
 static int mismatch(const struct profile_check *c, const char *what, struct err *e)
 {
-    return err_set(e, ERR_USAGE, "envguard.profile", "canonical [%s] mismatch: %s", c->section, what);
+    return err_set(e, ERR_USAGE, "envguard.profile", "canonical [%s] mismatch: %s", c->section,
+                   what);
 }
 
 static int on_header(struct profile_check *c, const char *s, size_t len, struct err *e)
@@ -198,7 +199,8 @@ static int on_pair(struct profile_check *c, const char *s, size_t len, struct er
     if (!expected)
         (void) snprintf(what, sizeof(what), "%s is set and not expected", name); /* fits */
     else if (!value_equals(value, value_len, expected))
-        (void) snprintf(what, sizeof(what), "%s is %.*s", name, (int) (value_len < 80 ? value_len : 80), value);
+        (void) snprintf(what, sizeof(what), "%s is %.*s", name,
+                        (int) (value_len < 80 ? value_len : 80), value);
     else {
         c->matched++;
         return 0;
@@ -235,7 +237,8 @@ int envguard_profile(const struct plan *p, int source_fd, struct err *e)
         return 0;
     c.section = json_get(p->build.profile, "section")->valuestring;
     c.expect = json_get(p->build.profile, "expect");
-    if (file_read_at(source_fd, json_get(p->build.profile, "file")->valuestring, LIMIT_MIB(1), &text, &len, e) < 0)
+    if (file_read_at(source_fd, json_get(p->build.profile, "file")->valuestring, LIMIT_MIB(1),
+                     &text, &len, e) < 0)
         return err_wrap(e, "build.profile");
     if (check_text(&c, text, e) < 0)
         return -1;

@@ -70,7 +70,8 @@ static int write_source(struct run *r, const char *name, const struct source *s,
     return source_to_json(s, &j, e) < 0 ? -1 : write_json(r, name, j, e);
 }
 
-/* A program that ended badly by its own doing is a fault; one that something else ended was dealt with before. */
+/* A program that ended badly by its own doing is a fault; one that something else ended was dealt
+ * with before. */
 static void judge_end(struct run *r)
 {
     const struct child_status *s = &r->measure.loop.status;
@@ -129,7 +130,8 @@ static int take_report(struct finish *f, struct err *e)
     if (report_clean_results(r->dir.fd, &removed, e) < 0)
         return -1;
     if (removed > 0)
-        run_fault(r, "%zu entries below the results directory can't be packaged and were removed", removed);
+        run_fault(r, "%zu entries below the results directory can't be packaged and were removed",
+                  removed);
     if (markers_to_json(r->measure.markers, &f->markers, e) < 0 || write_samples(f, e) < 0)
         return -1;
     if (markers_break(r->measure.markers, &r->plan, why, sizeof(why)))
@@ -218,13 +220,18 @@ static int compare(struct finish *f, struct err *e)
                      .definition = &r->reference.definition,
                      .id = r->reference.id,
                      .root = "baseline"},
-        .current = {.tree = &current, .manifest = manifest, .definition = r->definition, .id = r->id, .root = "."},
+        .current = {.tree = &current,
+                    .manifest = manifest,
+                    .definition = r->definition,
+                    .id = r->id,
+                    .root = "."},
     };
 
     if (audit_run(&in, &f->audit, e) < 0)
         return -1;
     if (f->audit.verdict == VERDICT_INVALID) {
-        /* One of the required reports can't be read: that is this run's fault, since the baseline was checked. */
+        /* One of the required reports can't be read: that is this run's fault, since the baseline
+         * was checked. */
         run_fault(r, "a report that the comparison needs can't be read");
         audit_fini(&f->audit);
         f->status = "FAIL";
@@ -372,7 +379,8 @@ static int scrub_logs(struct run *r, struct err *e)
 
 static void note_faults(struct run *r)
 {
-    int fd = openat(r->dir.fd, RUN_LOG, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd =
+        openat(r->dir.fd, RUN_LOG, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     struct capture log = {.dir_fd = r->dir.fd, .name = RUN_LOG, .fd = fd, .max = LIMIT_LOG};
 
     for (size_t i = 0; i < r->n_faults; i++)
@@ -476,14 +484,19 @@ static void tell(struct finish *f, int code)
     for (size_t i = 0; i < r->n_faults; i++)
         cli_say(r->cli, "  - %s", r->faults[i] ? r->faults[i] : "?");
     if (f->has_acceptance && f->acceptance.verdict == ACCEPTANCE_FAIL)
-        cli_say(r->cli, "acceptance FAIL, first at: %s (acceptance.json lists every check)", failed_check(&f->acceptance));
+        cli_say(r->cli, "acceptance FAIL, first at: %s (acceptance.json lists every check)",
+                failed_check(&f->acceptance));
     if (!local_verdict(f))
-        cli_say(r->cli, "%-10s %s: no verdict comes of it", "result", r->options.build_only ? "built" : "diagnostic run");
+        cli_say(r->cli, "%-10s %s: no verdict comes of it", "result",
+                r->options.build_only ? "built" : "diagnostic run");
     else if (f->has_audit || r->n_faults > 0)
         cli_say(r->cli, "%-10s %s", "result", local_verdict(f));
     else
-        cli_say(r->cli, "%-10s NON_COMPARABLE  NC-BASELINE-NONE: no baseline was named; to propose this run as one, push it "
-                        "and have it reviewed (cleanrun help reasons)", "result");
+        cli_say(r->cli,
+                "%-10s NON_COMPARABLE  NC-BASELINE-NONE: no baseline was named; to propose this "
+                "run as one, push it "
+                "and have it reviewed (cleanrun help reasons)",
+                "result");
     (void) fprintf(r->cli->out, "%s\n", r->dir.path); /* flushed and checked by main */
 }
 
@@ -494,10 +507,13 @@ static int finish(struct finish *f, struct err *e)
     r->stage = "finish";
     if (r->measured && finish_measured(f, e) < 0)
         return -1;
-    if (judge_source(r, e) < 0 || judge_bytes(r, e) < 0 || write_environment(r, e) < 0 || write_host(r, e) < 0)
+    if (judge_source(r, e) < 0 || judge_bytes(r, e) < 0 || write_environment(r, e) < 0 ||
+        write_host(r, e) < 0)
         return -1;
     f->finished_us = clock_realtime_us();
-    f->status = r->options.build_only && r->n_faults == 0 ? "BUILD_ONLY" : r->n_faults == 0 ? "PASS" : "FAIL";
+    f->status = r->options.build_only && r->n_faults == 0 ? "BUILD_ONLY"
+                : r->n_faults == 0                        ? "PASS"
+                                                          : "FAIL";
     if (compare(f, e) < 0)
         return -1;
     note_faults(r);
@@ -518,7 +534,8 @@ int run_finish(struct run *r, int *out_exit, struct err *e)
 
     buf_init(&f.csv, LIMIT_SAMPLES_FILE);
     f.markers = r->measured ? NULL : cJSON_CreateArray();
-    result = !r->measured && !f.markers ? err_set(e, ERR_NOMEM, "finalize.memory", "out of memory") : finish(&f, e);
+    result = !r->measured && !f.markers ? err_set(e, ERR_NOMEM, "finalize.memory", "out of memory")
+                                        : finish(&f, e);
     if (result == 0) {
         *out_exit = local_exit(&f);
         tell(&f, *out_exit);

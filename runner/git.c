@@ -15,21 +15,48 @@
 #define GIT_ARGS_MAX 96
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* Every setting that could change what our commands print, whatever the repository or the user configured. */
+/* Every setting that could change what our commands print, whatever the repository or the user
+ * configured. */
 static const char *const pinned[] = {
-    "core.fsmonitor=false",       "core.untrackedCache=false", "core.fileMode=true",
-    "core.symlinks=true",         "core.ignoreCase=false",     "core.precomposeUnicode=false",
-    "core.autocrlf=false",        "core.safecrlf=false",       "core.eol=lf",
-    "core.quotePath=true",        "core.abbrev=auto",          "core.excludesFile=/dev/null",
-    "core.attributesFile=/dev/null", "core.hooksPath=/dev/null", "core.sparseCheckout=false",
-    "core.trustctime=true",       "core.checkStat=default",    "core.whitespace=",
-    "diff.noprefix=false",        "diff.mnemonicPrefix=false", "diff.renames=true",
-    "diff.algorithm=default",     "diff.context=3",            "diff.interHunkContext=0",
-    "diff.indentHeuristic=true",  "diff.submodule=short",      "diff.ignoreSubmodules=none",
-    "diff.suppressBlankEmpty=false", "diff.orderFile=/dev/null", "diff.relative=false",
-    "status.showUntrackedFiles=all", "status.renames=true",    "status.relativePaths=false",
-    "status.submoduleSummary=false", "color.ui=false",         "submodule.recurse=false",
-    "protocol.file.allow=always", "advice.detachedHead=false", "gc.auto=0",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.fileMode=true",
+    "core.symlinks=true",
+    "core.ignoreCase=false",
+    "core.precomposeUnicode=false",
+    "core.autocrlf=false",
+    "core.safecrlf=false",
+    "core.eol=lf",
+    "core.quotePath=true",
+    "core.abbrev=auto",
+    "core.excludesFile=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.hooksPath=/dev/null",
+    "core.sparseCheckout=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
+    "core.whitespace=",
+    "diff.noprefix=false",
+    "diff.mnemonicPrefix=false",
+    "diff.renames=true",
+    "diff.algorithm=default",
+    "diff.context=3",
+    "diff.interHunkContext=0",
+    "diff.indentHeuristic=true",
+    "diff.submodule=short",
+    "diff.ignoreSubmodules=none",
+    "diff.suppressBlankEmpty=false",
+    "diff.orderFile=/dev/null",
+    "diff.relative=false",
+    "status.showUntrackedFiles=all",
+    "status.renames=true",
+    "status.relativePaths=false",
+    "status.submoduleSummary=false",
+    "color.ui=false",
+    "submodule.recurse=false",
+    "protocol.file.allow=always",
+    "advice.detachedHead=false",
+    "gc.auto=0",
 };
 
 static int memory_file(const char *name, int *out, struct err *e)
@@ -199,8 +226,8 @@ static char *user_safe_directory(const struct git *g, char *const *environment)
     struct err ignored = ERR_INIT; /* no configuration is a normal answer */
     const char *chosen = NULL;
 
-    if (!environment ||
-        spawn(argv, envp, g->path, g->root_fd, &out, &words, &ignored) < 0 || out.code != 0 || !out.data)
+    if (!environment || spawn(argv, envp, g->path, g->root_fd, &out, &words, &ignored) < 0 ||
+        out.code != 0 || !out.data)
         return NULL;
     for (char *line = out.data; *line;) {
         size_t len = strcspn(line, "\n");
@@ -260,7 +287,7 @@ int git_open(const char *directory, const char *path, char *const *environment, 
     (void) close(g.root_fd); /* a directory that was only read */
     g.root_fd = fd;
     *out = g;
-    g = (struct git) {.root_fd = -1};
+    g = (struct git){.root_fd = -1};
     return 0;
 }
 
@@ -272,11 +299,11 @@ void git_close(struct git *g)
     free(g->path);
     free(g->index_file);
     free(g->safe);
-    *g = (struct git) {.root_fd = -1};
+    *g = (struct git){.root_fd = -1};
 }
 
 void git_output_fini(struct git_output *o)
 {
     free(o->data);
-    *o = (struct git_output) {.data = NULL};
+    *o = (struct git_output){.data = NULL};
 }

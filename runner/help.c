@@ -34,7 +34,8 @@ static void put_option(FILE *out, const struct cli_option *o)
 
     if (o->letter)
         (void) snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-    (void) snprintf(name, sizeof(name), "%s--%s%s%s", letter, o->name, o->value ? (o->optional ? "[=" : " ") : "",
+    (void) snprintf(name, sizeof(name), "%s--%s%s%s", letter, o->name,
+                    o->value ? (o->optional ? "[=" : " ") : "",
                     o->value ? o->value : ""); /* our own tables: fits */
     PUT("  %-28s %s%s\n", name, o->help, o->repeats ? " (repeatable)" : "");
 }
@@ -78,28 +79,36 @@ static void topic_exit_codes(FILE *out)
 static void topic_environment(FILE *out)
 {
     PUT("For cleanrun:\n"
-        "  XDG_STATE_HOME       run directories and checkouts are below $XDG_STATE_HOME/cleanrun (default ~/.local/state)\n"
+        "  XDG_STATE_HOME       run directories and checkouts are below $XDG_STATE_HOME/cleanrun "
+        "(default ~/.local/state)\n"
         "  CLEANRUN_SERVER      server address for push and status\n"
         "  CLEANRUN_TOKEN_FILE  file with the token, mode 0600\n"
-        "  CLEANRUN_LOCK        the machine's lock file (default /run/lock/cleanrun.lock): one measurement at a time\n"
+        "  CLEANRUN_LOCK        the machine's lock file (default /run/lock/cleanrun.lock): one "
+        "measurement at a time\n"
         "  CLEANRUN_LOG         debug, info, warn or error\n"
         "  NO_COLOR, CLICOLOR_FORCE\n\n"
-        "Programs that cleanrun starts get an emptied environment: PATH, LANG=C.UTF-8, TZ=UTC and TMPDIR=/tmp, what the\n"
+        "Programs that cleanrun starts get an emptied environment: PATH, LANG=C.UTF-8, TZ=UTC and "
+        "TMPDIR=/tmp, what the\n"
         "definition allows or sets, and for the measured program:\n"
         "  CLEANRUN_RESULTS       absolute directory for <scenario>/<point>.json\n"
         "  CLEANRUN_PHASE_FD      descriptor for phase markers, one name a line\n"
-        "  CLEANRUN_CONDITIONING  names of the conditioning steps that are the program's own, separated by commas\n"
+        "  CLEANRUN_CONDITIONING  names of the conditioning steps that are the program's own, "
+        "separated by commas\n"
         "  CLEANRUN_MODE          clean, cpu, timing, memory or boundary\n"
-        "A run is refused when a variable that the definition rejects is exported at all, even empty.\n");
+        "A run is refused when a variable that the definition rejects is exported at all, even "
+        "empty.\n");
 }
 
 static void topic_identity(FILE *out)
 {
-    PUT("Two runs are compared only when they are the same experiment on the same kind of machine: experiment digest,\n"
-        "machine class, conditioning, the identity fields of the definition, and these facts of the machine. An unknown\n"
+    PUT("Two runs are compared only when they are the same experiment on the same kind of machine: "
+        "experiment digest,\n"
+        "machine class, conditioning, the identity fields of the definition, and these facts of "
+        "the machine. An unknown\n"
         "fact is a refusal, not a match.\n\n");
     for (size_t i = 0; i < facts_count; i++)
-        PUT("  %-24s %s\n  %-24s %s\n", facts_table[i].name, facts_table[i].label, "", facts_table[i].why);
+        PUT("  %-24s %s\n  %-24s %s\n", facts_table[i].name, facts_table[i].label, "",
+            facts_table[i].why);
     PUT("\nReadings (current frequency, load, host name) are recorded and never compared.\n");
 }
 
@@ -112,18 +121,21 @@ static void topic_reasons(FILE *out)
 
 static void topic_definition(FILE *out)
 {
-    PUT("cleanrun.yaml: version: 1, project: owner/name, gates: {<name>: …}. Parts of a gate:\n\nexperiment (what is measured; "
+    PUT("cleanrun.yaml: version: 1, project: owner/name, gates: {<name>: …}. Parts of a "
+        "gate:\n\nexperiment (what is measured; "
         "its digest is identity)\n");
     for (size_t i = 0; i < schema_experiment.n_fields; i++) {
         const struct schema_field *f = &schema_experiment.fields[i];
 
-        PUT("  %-14s %s%s\n", f->key, f->required ? "(required) " : "", f->schema->about ? f->schema->about : "");
+        PUT("  %-14s %s%s\n", f->key, f->required ? "(required) " : "",
+            f->schema->about ? f->schema->about : "");
     }
     PUT("\npolicy (how it is judged)\n");
     for (size_t i = 0; i < schema_policy.n_fields; i++) {
         const struct schema_field *f = &schema_policy.fields[i];
 
-        PUT("  %-14s %s%s\n", f->key, f->required ? "(required) " : "", f->schema->about ? f->schema->about : "");
+        PUT("  %-14s %s%s\n", f->key, f->required ? "(required) " : "",
+            f->schema->about ? f->schema->about : "");
     }
     PUT("\nThe whole shape: cleanrun check --schema (a JSON Schema for editors).\n");
 }
@@ -132,8 +144,9 @@ static const struct {
     const char *name;
     void (*put)(FILE *out);
 } topics[] = {
-    {"exit-codes", topic_exit_codes}, {"environment", topic_environment}, {"identity", topic_identity},
-    {"reasons", topic_reasons},       {"definition", topic_definition},
+    {"exit-codes", topic_exit_codes}, {"environment", topic_environment},
+    {"identity", topic_identity},     {"reasons", topic_reasons},
+    {"definition", topic_definition},
 };
 
 bool help_topic(FILE *out, const char *topic, const char **out_near)

@@ -43,7 +43,8 @@ static char *fact_text(const struct sysroot *root, const struct host_build *buil
     return NULL;
 }
 
-int host_facts(const struct sysroot *root, const struct host_build *build, cJSON **out, struct err *e)
+int host_facts(const struct sysroot *root, const struct host_build *build, cJSON **out,
+               struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
 
@@ -57,7 +58,8 @@ int host_facts(const struct sysroot *root, const struct host_build *build, cJSON
     return *out ? 0 : -1;
 }
 
-static void add_reading(struct json_doc *d, const struct sysroot *root, const char *key, const char *file)
+static void add_reading(struct json_doc *d, const struct sysroot *root, const char *key,
+                        const char *file)
 {
     AUTO_FREE char *line = sysroot_line(root, file);
     double number = 0;
@@ -95,7 +97,8 @@ int host_readings(const struct sysroot *root, cJSON **out, struct err *e)
     return *out ? 0 : -1;
 }
 
-static bool breaks_fact(const cJSON *limit, const char *name, const cJSON *facts, char *why, size_t size)
+static bool breaks_fact(const cJSON *limit, const char *name, const cJSON *facts, char *why,
+                        size_t size)
 {
     const cJSON *wanted = json_get(limit, "equals");
     const cJSON *seen = json_get(facts, name);
@@ -104,11 +107,14 @@ static bool breaks_fact(const cJSON *limit, const char *name, const cJSON *facts
         return false;
     (void) snprintf(why, size, "host fact %s is %s, the gate demands %s", name,
                     cJSON_IsString(seen) ? seen->valuestring : "unknown",
-                    wanted && cJSON_IsString(wanted) ? wanted->valuestring : "another value"); /* a cut text still tells */
+                    wanted && cJSON_IsString(wanted)
+                        ? wanted->valuestring
+                        : "another value"); /* a cut text still tells */
     return true;
 }
 
-static bool breaks_reading(const cJSON *limit, const char *name, const cJSON *readings, char *why, size_t size)
+static bool breaks_reading(const cJSON *limit, const char *name, const cJSON *readings, char *why,
+                           size_t size)
 {
     const cJSON *seen = json_get(readings, name);
     const cJSON *min = json_get(limit, "min");
@@ -118,14 +124,17 @@ static bool breaks_reading(const cJSON *limit, const char *name, const cJSON *re
         (void) snprintf(why, size, "host reading %s is unknown and the gate limits it", name);
         return true;
     }
-    if ((min && seen->valuedouble < min->valuedouble) || (max && seen->valuedouble > max->valuedouble)) {
-        (void) snprintf(why, size, "host reading %s is %.6g, outside the gate's limits", name, seen->valuedouble);
+    if ((min && seen->valuedouble < min->valuedouble) ||
+        (max && seen->valuedouble > max->valuedouble)) {
+        (void) snprintf(why, size, "host reading %s is %.6g, outside the gate's limits", name,
+                        seen->valuedouble);
         return true;
     }
     return false;
 }
 
-bool host_breaks(const cJSON *limits, const cJSON *facts, const cJSON *readings, char *why, size_t size)
+bool host_breaks(const cJSON *limits, const cJSON *facts, const cJSON *readings, char *why,
+                 size_t size)
 {
     const cJSON *limit = NULL;
 

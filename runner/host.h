@@ -1,7 +1,7 @@
 /*
- * host: the machine as it is, read below a root that tests make up: stable facts (experiment/facts.h; identity)
- * and readings (never identity). A fact that can't be determined is null; a feature the machine does not have is
- * a known fact and reads "none".
+ * host: the machine as it is, read below a root that tests make up: stable facts
+ * (experiment/facts.h; identity) and readings (never identity). A fact that can't be determined is
+ * null; a feature the machine does not have is a known fact and reads "none".
  */
 #pragma once
 
@@ -22,11 +22,13 @@ struct host_build {
 };
 
 /* {"<fact>": text|null} with exactly the keys of facts_table, in its order. build may be NULL. */
-int host_facts(const struct sysroot *root, const struct host_build *build, cJSON **out, struct err *e) MUST_CHECK;
+int host_facts(const struct sysroot *root, const struct host_build *build, cJSON **out,
+               struct err *e) MUST_CHECK;
 /* Free-form readings: frequency, temperature, uptime, memory, clock source drift, container. */
 int host_readings(const struct sysroot *root, cJSON **out, struct err *e) MUST_CHECK;
 /* First of the definition's host limits that does not hold, as text in why; false when all hold. */
-bool host_breaks(const cJSON *limits, const cJSON *facts, const cJSON *readings, char *why, size_t size);
+bool host_breaks(const cJSON *limits, const cJSON *facts, const cJSON *readings, char *why,
+                 size_t size);
 
 /* Fitness for measuring, one row a check: {name, state: ok|warn|bad|unknown, value, text, fix?}. */
 int host_fitness(const struct sysroot *root, cJSON **out, struct err *e) MUST_CHECK;

@@ -118,7 +118,8 @@ static char *cpus_logical(const struct sysroot *r)
     return list && list_size(list, &n) ? number_text(n) : NULL;
 }
 
-/* Distinct values of cpu<N>/<name> over all processors, sorted and joined by '|'; NULL when none has it. */
+/* Distinct values of cpu<N>/<name> over all processors, sorted and joined by '|'; NULL when none
+ * has it. */
 static char *cpu_values(const struct sysroot *r, const char *name, const char *name2, size_t *out_n)
 {
     char *values[VALUES_MAX];
@@ -220,7 +221,8 @@ static char *kernel_build(const struct sysroot *r)
 /* Words that name this installation and change nothing that is measured. */
 static bool names_installation(const char *word, size_t len)
 {
-    static const char *const prefixes[] = {"root=", "BOOT_IMAGE=", "initrd=", "resume=", "rd.luks", "ip=", "console=", "hostname="};
+    static const char *const prefixes[] = {
+        "root=", "BOOT_IMAGE=", "initrd=", "resume=", "rd.luks", "ip=", "console=", "hostname="};
 
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
         if (len >= strlen(prefixes[i]) && !strncmp(word, prefixes[i], strlen(prefixes[i])))
@@ -228,7 +230,8 @@ static bool names_installation(const char *word, size_t len)
     return memmem(word, len, "UUID=", 5) != NULL || memmem(word, len, "uuid", 4) != NULL;
 }
 
-/* As a digest, since such a line may hold addresses and secrets. What stands after "--" is for init. */
+/* As a digest, since such a line may hold addresses and secrets. What stands after "--" is for
+ * init. */
 static char *kernel_cmdline(const struct sysroot *r)
 {
     struct digest digest;
@@ -309,7 +312,8 @@ static char *aslr(const struct sysroot *r)
 
 static char *clocksource(const struct sysroot *r)
 {
-    return or_none(sysroot_line(r, "sys/devices/system/clocksource/clocksource0/current_clocksource"));
+    return or_none(
+        sysroot_line(r, "sys/devices/system/clocksource/clocksource0/current_clocksource"));
 }
 
 static char *libc(const struct sysroot *r)
@@ -415,7 +419,8 @@ static char *cpu_allowed(const struct sysroot *r)
     return text ? procfs_field(text, "Cpus_allowed_list") : NULL;
 }
 
-/* The group of `controller` in /proc/self/cgroup: v2's is the line "0::". Heap, without the leading '/', or NULL. */
+/* The group of `controller` in /proc/self/cgroup: v2's is the line "0::". Heap, without the leading
+ * '/', or NULL. */
 static char *own_group(const char *text, const char *controller)
 {
     for (const char *line = text; line && *line;) {
@@ -432,7 +437,8 @@ static char *own_group(const char *text, const char *controller)
 }
 
 /* Smallest limit of the group and its parents; UINT64_MAX when none is set. */
-static uint64_t smallest_limit(const struct sysroot *r, const char *mount, char *group, const char *file)
+static uint64_t smallest_limit(const struct sysroot *r, const char *mount, char *group,
+                               const char *file)
 {
     uint64_t least = UINT64_MAX, v = 0;
 

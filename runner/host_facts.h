@@ -1,4 +1,5 @@
-/* host_facts: how each machine fact is read. A reader gives heap text, or NULL when it can't tell. */
+/* host_facts: how each machine fact is read. A reader gives heap text, or NULL when it can't tell.
+ */
 #pragma once
 
 #include "base/cleanup.h"

@@ -78,7 +78,8 @@ static int check_url(const struct http_request *q, struct err *e)
         !host_of(q->url, host, sizeof(host), &plain))
         return err_set(e, ERR_USAGE, "http.url", "'%s' is no http or https address", q->url);
     if (q->token && plain && !is_loopback_host(host))
-        return err_set(e, ERR_USAGE, "http.plain", "refusing to send a token unencrypted to %s: use https", host);
+        return err_set(e, ERR_USAGE, "http.plain",
+                       "refusing to send a token unencrypted to %s: use https", host);
     return 0;
 }
 
@@ -171,8 +172,8 @@ static bool add_headers(const struct http_request *q, struct curl_slist **list)
 
 #define SET(option, value) (ok = ok && curl_easy_setopt(curl, (option), (value)) == CURLE_OK)
 
-static bool set_options(CURL *curl, const struct http_request *q, struct transfer *t, struct curl_slist *headers,
-                        char *words)
+static bool set_options(CURL *curl, const struct http_request *q, struct transfer *t,
+                        struct curl_slist *headers, char *words)
 {
     bool ok = true;
 
@@ -246,7 +247,8 @@ int http_do(const struct http_request *q, struct http_reply *out, struct err *e)
         return -1;
     buf_init(&t.body, REPLY_MAX);
     curl = curl_easy_init();
-    if (!curl || !add_headers(q, &headers) || !set_body(curl, q, &t) || !set_options(curl, q, &t, headers, words))
+    if (!curl || !add_headers(q, &headers) || !set_body(curl, q, &t) ||
+        !set_options(curl, q, &t, headers, words))
         r = err_set(e, ERR_NOMEM, "http.setup", "cannot set up the HTTP client");
     else
         r = perform(curl, q, &t, words, out, e);
@@ -266,7 +268,8 @@ static void wait_before(unsigned try, unsigned told_s)
     struct timespec t = {.tv_sec = told_s < RETRY_AFTER_MAX_S ? told_s : RETRY_AFTER_MAX_S};
 
     if (told_s == 0)
-        t = (struct timespec) {.tv_sec = try > 2 ? 1 << (try - 3) : 0, .tv_nsec = 200000000L * (long) try % 1000000000L};
+        t = (struct timespec){.tv_sec = try > 2 ? 1 << (try - 3) : 0,
+                              .tv_nsec = 200000000L * (long) try % 1000000000L};
     while (nanosleep(&t, &t) < 0 && errno == EINTR)
         ;
 }
@@ -291,5 +294,5 @@ int http_retry(const struct http_request *q, struct http_reply *out, struct err 
 void http_reply_fini(struct http_reply *r)
 {
     free(r->body);
-    *r = (struct http_reply) {.status = 0};
+    *r = (struct http_reply){.status = 0};
 }

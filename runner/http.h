@@ -1,6 +1,6 @@
 /*
- * http: the only place of the runner that speaks HTTP (libcurl): no redirects, bounded replies, time-outs, TLS always
- * checked. Knows no address of the product.
+ * http: the only place of the runner that speaks HTTP (libcurl): no redirects, bounded replies,
+ * time-outs, TLS always checked. Knows no address of the product.
  */
 #pragma once
 
@@ -12,15 +12,15 @@
 #include "base/err.h"
 
 struct http_request {
-    const char *method;       /* GET, PUT, POST */
+    const char *method; /* GET, PUT, POST */
     const char *url;
     const char *token;        /* Bearer; NULL: none. Refused over plain http to another machine. */
     const char *content_type; /* of the body */
     const char *body;         /* POST; NULL for none */
     size_t body_len;
-    int file_fd;              /* PUT: the file to send from its start; -1: none */
+    int file_fd; /* PUT: the file to send from its start; -1: none */
     uint64_t file_size;
-    bool expect_continue;     /* ask before sending: a server that refuses saves the upload */
+    bool expect_continue; /* ask before sending: a server that refuses saves the upload */
 };
 
 struct http_reply {
@@ -30,9 +30,11 @@ struct http_reply {
     unsigned retry_after_s; /* 0 when not told */
 };
 
-/* -1: no reply (network, TLS, refusal of our own): kind ERR_BUSY when trying again may help, ERR_USAGE for our refusal. */
+/* -1: no reply (network, TLS, refusal of our own): kind ERR_BUSY when trying again may help,
+ * ERR_USAGE for our refusal. */
 int http_do(const struct http_request *q, struct http_reply *out, struct err *e) MUST_CHECK;
-/* The same with up to five tries while the server is unreachable or answers 429, 502, 503 or 504. Only for idempotent requests. */
+/* The same with up to five tries while the server is unreachable or answers 429, 502, 503 or 504.
+ * Only for idempotent requests. */
 int http_retry(const struct http_request *q, struct http_reply *out, struct err *e) MUST_CHECK;
 void http_reply_fini(struct http_reply *r); /* accepts zeroed */
 /* True when the URL's host is this machine. */

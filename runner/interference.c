@@ -81,7 +81,8 @@ static bool read_swap(struct interference *i, uint64_t *in, uint64_t *out)
 {
     AUTO_FREE char *text = sysroot_read(i->root, "proc/vmstat");
 
-    return text && procfs_field_number(text, "pswpin", in) && procfs_field_number(text, "pswpout", out);
+    return text && procfs_field_number(text, "pswpin", in) &&
+           procfs_field_number(text, "pswpout", out);
 }
 
 /* Sum of the processors' thermal throttle counters; false where there are none. */
@@ -94,7 +95,8 @@ static bool read_throttle(struct interference *i, uint64_t *out)
         char name[96];
         uint64_t v = 0;
 
-        (void) snprintf(name, sizeof(name), "sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", cpu);
+        (void) snprintf(name, sizeof(name),
+                        "sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", cpu);
         if (!sysroot_number(i->root, name, &v))
             break;
         known = true;
@@ -125,7 +127,8 @@ static void note_busy(struct interference *i, const char *comm, uint64_t ticks)
     }
     if (ticks > i->busiest[least].ticks) {
         i->busiest[least].ticks = ticks;
-        (void) snprintf(i->busiest[least].comm, sizeof(i->busiest[least].comm), "%s", comm); /* same size */
+        (void) snprintf(i->busiest[least].comm, sizeof(i->busiest[least].comm), "%s",
+                        comm); /* same size */
     }
 }
 
@@ -139,7 +142,8 @@ static bool read_stat(const struct interference *i, const char *pid, struct proc
     return text && proc_stat_parse(text, out);
 }
 
-/* Ticks that a process used since it was last seen (or since it began, when it is new and this is no first scan). */
+/* Ticks that a process used since it was last seen (or since it began, when it is new and this is
+ * no first scan). */
 static uint64_t ticks_since(const struct interference *i, const struct seen *now)
 {
     const struct seen *before =
@@ -167,17 +171,20 @@ void interference_scan(struct interference *i)
     size_t n = 0;
     pid_t self = getpid();
 
-    for (struct dirent *d = dir && fresh ? readdir(dir) : NULL; d && n < SEEN_MAX; d = readdir(dir)) {
+    for (struct dirent *d = dir && fresh ? readdir(dir) : NULL; d && n < SEEN_MAX;
+         d = readdir(dir)) {
         uint64_t pid = 0;
         struct proc_stat st;
 
-        if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &pid) || !read_stat(i, d->d_name, &st))
+        if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &pid) ||
+            !read_stat(i, d->d_name, &st))
             continue;
-        fresh[n] = (struct seen) {(pid_t) pid, st.start_ticks, st.user_ticks + st.system_ticks};
+        fresh[n] = (struct seen){(pid_t) pid, st.start_ticks, st.user_ticks + st.system_ticks};
         uint64_t used = ticks_since(i, &fresh[n]);
 
         n++;
-        if (used == 0 || (pid_t) pid == self || st.ppid == self || (i->mine && i->mine(i->context, (pid_t) pid)))
+        if (used == 0 || (pid_t) pid == self || st.ppid == self ||
+            (i->mine && i->mine(i->context, (pid_t) pid)))
             continue;
         i->other_ticks += used;
         note_busy(i, st.comm, used);
@@ -192,8 +199,8 @@ void interference_scan(struct interference *i)
     i->scans++;
 }
 
-int interference_new(const struct sysroot *root, bool (*mine)(const void *context, pid_t pid), const void *context,
-                     struct interference **out, struct err *e)
+int interference_new(const struct sysroot *root, bool (*mine)(const void *context, pid_t pid),
+                     const void *context, struct interference **out, struct err *e)
 {
     struct interference *i = calloc(1, sizeof(*i));
 
@@ -232,7 +239,8 @@ void interference_tick(struct interference *i)
 
     read_cpu(i, &now, &known);
     if (known && i->cpu_known) {
-        uint64_t all = now.busy + now.idle + now.steal - i->last.busy - i->last.idle - i->last.steal;
+        uint64_t all =
+            now.busy + now.idle + now.steal - i->last.busy - i->last.idle - i->last.steal;
 
         /* Too short a step says nothing about a share. */
         if (all >= 20 && now.steal >= i->last.steal) {
@@ -273,11 +281,13 @@ static void add_pressure(struct json_doc *d, const struct interference *i, doubl
         const struct pressure *b = &i->pressure_last[r];
         bool known = a->known && b->known && b->some_us >= a->some_us && secs > 0;
 
-        add_known(d, all, resource_words[r], known, (double) (b->some_us - a->some_us) / 1e6 / secs * 100.0);
+        add_known(d, all, resource_words[r], known,
+                  (double) (b->some_us - a->some_us) / 1e6 / secs * 100.0);
     }
 }
 
-static void add_cpu(struct json_doc *d, const struct interference *i, uint64_t own_cpu_us, double secs)
+static void add_cpu(struct json_doc *d, const struct interference *i, uint64_t own_cpu_us,
+                    double secs)
 {
     struct cpu_times now;
     struct interference *reader = (struct interference *) (uintptr_t) i;
@@ -292,7 +302,8 @@ static void add_cpu(struct json_doc *d, const struct interference *i, uint64_t o
 
     add_known(d, NULL, "machine_busy_pct", known, known ? (double) busy / hz / secs * 100.0 : 0);
     add_known(d, NULL, "own_cpu_pct", secs > 0, (double) own_cpu_us / 1e6 / secs * 100.0);
-    add_known(d, NULL, "steal_pct", known && all > 0, all > 0 ? 100.0 * (double) steal / (double) all : 0);
+    add_known(d, NULL, "steal_pct", known && all > 0,
+              all > 0 ? 100.0 * (double) steal / (double) all : 0);
     add_known(d, NULL, "steal_max_pct", known, i->steal_max_pct);
 }
 
@@ -301,7 +312,8 @@ static void add_others(struct json_doc *d, const struct interference *i, double 
     double hz = (double) sysconf(_SC_CLK_TCK);
     cJSON *rows;
 
-    add_known(d, NULL, "other_cpu_pct", i->scans > 1 && secs > 0, (double) i->other_ticks / hz / secs * 100.0);
+    add_known(d, NULL, "other_cpu_pct", i->scans > 1 && secs > 0,
+              (double) i->other_ticks / hz / secs * 100.0);
     rows = json_add_array(d, NULL, "busiest_others");
     for (size_t k = 0; k < BUSIEST; k++) {
         cJSON *row;
@@ -331,7 +343,8 @@ static void add_memory(struct json_doc *d, const struct interference *i, const s
 
     json_add_string(d, NULL, "memory_limit", limit);
     add_known(d, NULL, "memory_available_mb", known, (double) available / 1024.0);
-    add_known(d, NULL, "swap_used_mb", swap, (double) (swap_total - (swap ? swap_free : 0)) / 1024.0);
+    add_known(d, NULL, "swap_used_mb", swap,
+              (double) (swap_total - (swap ? swap_free : 0)) / 1024.0);
     if (box)
         box_read(box, &r);
     json_add_bool(d, NULL, "box", box && box_present(box));
@@ -341,8 +354,8 @@ static void add_memory(struct json_doc *d, const struct interference *i, const s
         json_add_null(d, NULL, "box_throttled_us");
 }
 
-int interference_record(struct interference *i, uint64_t own_cpu_us, const struct box *box, cJSON **out,
-                        struct err *e)
+int interference_record(struct interference *i, uint64_t own_cpu_us, const struct box *box,
+                        cJSON **out, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     uint64_t in = 0, swap_out = 0, throttle = 0;
@@ -362,38 +375,46 @@ int interference_record(struct interference *i, uint64_t own_cpu_us, const struc
     add_others(&d, i, secs);
     add_pressure(&d, i, secs);
     add_known(&d, NULL, "swapped_in_pages", swap, swap ? (double) (in - i->swap_in_first) : 0);
-    add_known(&d, NULL, "swapped_out_pages", swap, swap ? (double) (swap_out - i->swap_out_first) : 0);
-    add_known(&d, NULL, "thermal_throttles", throttled, throttled ? (double) (throttle - i->throttle_first) : 0);
+    add_known(&d, NULL, "swapped_out_pages", swap,
+              swap ? (double) (swap_out - i->swap_out_first) : 0);
+    add_known(&d, NULL, "thermal_throttles", throttled,
+              throttled ? (double) (throttle - i->throttle_first) : 0);
     add_memory(&d, i, box);
     *out = json_doc_take(&d, e);
     return *out ? 0 : -1;
 }
 
-static bool over(const cJSON *quiet, const char *limit, const cJSON *reading, const char *what, char *why, size_t size)
+static bool over(const cJSON *quiet, const char *limit, const cJSON *reading, const char *what,
+                 char *why, size_t size)
 {
     const cJSON *max = json_get(quiet, limit);
 
     if (!max)
         return false;
     if (!cJSON_IsNumber(reading)) {
-        (void) snprintf(why, size, "%s is unknown here and the gate limits it", what); /* a cut reason still explains */
+        (void) snprintf(why, size, "%s is unknown here and the gate limits it",
+                        what); /* a cut reason still explains */
         return true;
     }
     if (reading->valuedouble <= max->valuedouble)
         return false;
-    (void) snprintf(why, size, "%s is %.2f, the gate allows %.2f", what, reading->valuedouble, max->valuedouble);
+    (void) snprintf(why, size, "%s is %.2f, the gate allows %.2f", what, reading->valuedouble,
+                    max->valuedouble);
     return true;
 }
 
-bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, char *why, size_t size)
+bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, char *why,
+                         size_t size)
 {
     const cJSON *pressure = json_get(record, "pressure_pct");
 
-    if (over(quiet, "max_other_cpu_pct", json_get(record, "other_cpu_pct"), "CPU of other processes (% of a core)", why,
-             size) ||
+    if (over(quiet, "max_other_cpu_pct", json_get(record, "other_cpu_pct"),
+             "CPU of other processes (% of a core)", why, size) ||
         over(quiet, "max_steal_pct", json_get(record, "steal_pct"), "stolen time (%)", why, size))
         return true;
     return alone && (over(quiet, "max_load", json_get(record, "load_first"), "load", why, size) ||
-                     over(quiet, "max_pressure_pct", json_get(pressure, "cpu"), "CPU pressure (%)", why, size) ||
-                     over(quiet, "max_pressure_pct", json_get(pressure, "memory"), "memory pressure (%)", why, size));
+                     over(quiet, "max_pressure_pct", json_get(pressure, "cpu"), "CPU pressure (%)",
+                          why, size) ||
+                     over(quiet, "max_pressure_pct", json_get(pressure, "memory"),
+                          "memory pressure (%)", why, size));
 }

@@ -1,7 +1,7 @@
 /*
- * interference: what else the machine did, before and during the run: load, pressure stalls, stolen time,
- * other processes' CPU, throttling, swapping, memory limits. A record and a check against the definition's
- * `host.quiet`, never identity. Reads below a root that tests make up.
+ * interference: what else the machine did, before and during the run: load, pressure stalls, stolen
+ * time, other processes' CPU, throttling, swapping, memory limits. A record and a check against the
+ * definition's `host.quiet`, never identity. Reads below a root that tests make up.
  */
 #pragma once
 
@@ -17,18 +17,21 @@
 
 struct interference;
 
-/* Starts an interval now. mine: true for processes of the measured tree (context passed back); may be NULL. */
-int interference_new(const struct sysroot *root, bool (*mine)(const void *context, pid_t pid), const void *context,
-                     struct interference **out, struct err *e) MUST_CHECK;
+/* Starts an interval now. mine: true for processes of the measured tree (context passed back); may
+ * be NULL. */
+int interference_new(const struct sysroot *root, bool (*mine)(const void *context, pid_t pid),
+                     const void *context, struct interference **out, struct err *e) MUST_CHECK;
 void interference_free(struct interference *i);
 /* The cheap part: load, pressure, stolen time. */
 void interference_tick(struct interference *i);
 /* The part that looks at every process: every ten seconds and at the end. */
 void interference_scan(struct interference *i);
-/* Ends the interval and describes it. own_cpu_us: CPU time of the measured tree within it. box may be NULL. */
-int interference_record(struct interference *i, uint64_t own_cpu_us, const struct box *box, cJSON **out,
-                        struct err *e) MUST_CHECK;
-/* First limit of `quiet` that the record breaks, as text in why (size ≥ 160); false when it is quiet. An unknown reading
- * under a limit counts as broken. alone: nothing of ours ran in the interval, so load and pressure, to which the
- * measured program adds, are judged too. */
-bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, char *why, size_t size);
+/* Ends the interval and describes it. own_cpu_us: CPU time of the measured tree within it. box may
+ * be NULL. */
+int interference_record(struct interference *i, uint64_t own_cpu_us, const struct box *box,
+                        cJSON **out, struct err *e) MUST_CHECK;
+/* First limit of `quiet` that the record breaks, as text in why (size ≥ 160); false when it is
+ * quiet. An unknown reading under a limit counts as broken. alone: nothing of ours ran in the
+ * interval, so load and pressure, to which the measured program adds, are judged too. */
+bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, char *why,
+                         size_t size);

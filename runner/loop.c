@@ -11,7 +11,8 @@
 #include "base/clock.h"
 
 #define READ_BYTES 8192
-#define DRAIN_NS ((uint64_t) 200 * 1000 * 1000) /* how long output of descendants is awaited after the end */
+#define DRAIN_NS                                                                                   \
+    ((uint64_t) 200 * 1000 * 1000) /* how long output of descendants is awaited after the end */
 #define GRACE_DEFAULT_MS 2000
 #define NS_PER_MS ((uint64_t) 1000000)
 
@@ -25,12 +26,12 @@ struct loop_state {
     struct loop *l;
     struct pollfd poll[SLOTS];
     uint64_t started_ns;
-    uint64_t kill_ns;  /* when SIGKILL follows SIGTERM; 0: nothing was sent yet */
+    uint64_t kill_ns; /* when SIGKILL follows SIGTERM; 0: nothing was sent yet */
     uint64_t ended_ns;
     uint64_t drain_ns; /* when waiting for output ends; 0: the child lives */
     enum loop_end end;
     int interrupt;
-    bool failed;       /* a callback failed: *e is filled */
+    bool failed; /* a callback failed: *e is filled */
     size_t left_behind;
     bool reaped;
     struct child_status status;
@@ -81,7 +82,7 @@ static int open_timer(const struct loop_timer *t, int *out_fd, struct err *e)
 static int open_all(struct loop_state *s, struct err *e)
 {
     for (size_t i = 0; i < SLOTS; i++)
-        s->poll[i] = (struct pollfd) {.fd = -1, .events = POLLIN};
+        s->poll[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     s->poll[SLOT_CHILD].fd = s->l->child->pidfd;
     s->poll[SLOT_SIGNAL].fd = s->l->signal_fd;
     for (size_t i = 0; i < s->l->n_streams; i++) {
@@ -163,7 +164,8 @@ static void on_timer(struct loop_state *s, size_t i, struct err *e)
 {
     uint64_t count = 0;
 
-    if (read(s->poll[SLOT_TIMER(i)].fd, &count, sizeof(count)) != (ssize_t) sizeof(count) || count == 0)
+    if (read(s->poll[SLOT_TIMER(i)].fd, &count, sizeof(count)) != (ssize_t) sizeof(count) ||
+        count == 0)
         return;
     if (!s->failed && !s->drain_ns &&
         s->l->timers[i].tick(s->l->timers[i].context, count - 1, e) < 0)
@@ -287,7 +289,7 @@ int loop_run(struct loop *l, struct loop_result *out, struct err *e)
     close_all(&s);
     if (r < 0 || s.failed)
         return -1;
-    *out = (struct loop_result) {
+    *out = (struct loop_result){
         .end = s.end,
         .status = s.status,
         .interrupt = s.interrupt,

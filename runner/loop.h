@@ -18,7 +18,8 @@
 #define LOOP_STREAMS 4
 #define LOOP_TIMERS 4
 
-/* A readable end whose bytes go to a callback; the callback's failure ends the child and the loop. */
+/* A readable end whose bytes go to a callback; the callback's failure ends the child and the loop.
+ */
 struct loop_stream {
     int fd;
     int (*data)(void *context, const char *bytes, size_t len, struct err *e);
@@ -58,10 +59,12 @@ struct loop_result {
     uint64_t wall_ns;
 };
 
-/* Blocks SIGINT, SIGTERM, SIGHUP and SIGPIPE for this process and gives a descriptor that reports the first three. */
+/* Blocks SIGINT, SIGTERM, SIGHUP and SIGPIPE for this process and gives a descriptor that reports
+ * the first three. */
 int signals_open(int *out_fd, struct err *e) MUST_CHECK;
 /* True when one of them is waiting (it is taken). */
 bool signals_pending(int signal_fd, int *out_signal);
 
-/* Runs until the child ended and its streams are drained. The child is reaped in every case, also on failure. */
+/* Runs until the child ended and its streams are drained. The child is reaped in every case, also
+ * on failure. */
 int loop_run(struct loop *l, struct loop_result *out, struct err *e) MUST_CHECK;

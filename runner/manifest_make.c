@@ -8,7 +8,8 @@
 #include "base/json_out.h"
 #include "runner/version.h"
 
-static void add_digest(struct json_doc *d, cJSON *parent, const char *key, const struct digest *digest)
+static void add_digest(struct json_doc *d, cJSON *parent, const char *key,
+                       const struct digest *digest)
 {
     char hex[DIGEST_HEX_SIZE];
 

@@ -12,10 +12,10 @@
 struct manifest_parts {
     const struct run *run;
     const struct report *report;
-    const char *status;            /* "PASS" "FAIL" "BUILD_ONLY" */
+    const char *status; /* "PASS" "FAIL" "BUILD_ONLY" */
     const char *acceptance_status;
     const char *audit_status;
-    const cJSON *markers;          /* array */
+    const cJSON *markers; /* array */
     int64_t finished_us;
 };
 

@@ -64,7 +64,8 @@ void mapped_free(struct mapped *m)
 /* No personal path gets into a document. */
 static char *public_name(const struct mapped *m, const char *path)
 {
-    static const char *const system_dirs[] = {"/usr/", "/lib/", "/lib64/", "/lib32/", "/bin/", "/sbin/", "/opt/", "/nix/"};
+    static const char *const system_dirs[] = {"/usr/", "/lib/",  "/lib64/", "/lib32/",
+                                              "/bin/", "/sbin/", "/opt/",   "/nix/"};
     size_t len = strlen(m->source_root);
     const char *last = strrchr(path, '/');
 
@@ -97,7 +98,8 @@ static int take_up(struct mapped *m, const char *path, dev_t dev, ino_t ino, str
         if (m->files[i].dev == dev && m->files[i].ino == ino)
             return 0;
     if (m->n == FILES_MAX)
-        return err_set(e, ERR_LIMIT, "mapped.files", "the program maps more than %d files", FILES_MAX);
+        return err_set(e, ERR_LIMIT, "mapped.files", "the program maps more than %d files",
+                       FILES_MAX);
     f.name = public_name(m, path);
     if (!f.name)
         return no_memory(e);
@@ -114,7 +116,8 @@ static int take_up(struct mapped *m, const char *path, dev_t dev, ino_t ino, str
     return 0;
 }
 
-/* "55d0-55e1 r-xp 00001000 fe:00 1234   /path": the parts of one line; false when it is no file mapped to execute. */
+/* "55d0-55e1 r-xp 00001000 fe:00 1234   /path": the parts of one line; false when it is no file
+ * mapped to execute. */
 static bool parse_line(char *line, const char **path, dev_t *dev, ino_t *ino)
 {
     char *perms = strchr(line, ' ');
@@ -138,7 +141,8 @@ static bool parse_line(char *line, const char **path, dev_t *dev, ino_t *ino)
             return false;
         numbers[part] = numbers[part] * 16 + (unsigned long) digit;
     }
-    if (!num_parse_u64(inode + 1, strspn(inode + 1, "0123456789"), UINT64_MAX, &inode_number) || inode_number == 0)
+    if (!num_parse_u64(inode + 1, strspn(inode + 1, "0123456789"), UINT64_MAX, &inode_number) ||
+        inode_number == 0)
         return false;
     slash = strchr(inode + 1, '/');
     if (!slash)

@@ -102,11 +102,13 @@ static bool breaks_order(const struct markers *m, const cJSON *list, char *why, 
         int place = place_of(list, m->items[i].name);
 
         if (place < 0) {
-            (void) snprintf(why, size, "phase marker '%s' is not in the definition", m->items[i].name);
+            (void) snprintf(why, size, "phase marker '%s' is not in the definition",
+                            m->items[i].name);
             return true;
         }
         if (place <= last) {
-            (void) snprintf(why, size, "phase marker '%s' is repeated or out of order", m->items[i].name);
+            (void) snprintf(why, size, "phase marker '%s' is repeated or out of order",
+                            m->items[i].name);
             return true;
         }
         last = place;
@@ -119,7 +121,8 @@ bool markers_break(const struct markers *m, const struct plan *p, char *why, siz
     const cJSON *item = NULL;
 
     if (m->malformed > 0 || m->lost > 0 || m->line_len > 0 || m->too_long) {
-        (void) snprintf(why, size, "%zu phase markers are malformed, %zu too many", m->malformed, m->lost);
+        (void) snprintf(why, size, "%zu phase markers are malformed, %zu too many", m->malformed,
+                        m->lost);
         return true;
     }
     if (p->markers && breaks_order(m, p->markers, why, size))
@@ -136,7 +139,8 @@ bool markers_break(const struct markers *m, const struct plan *p, char *why, siz
         const char *name = json_get(item, "name")->valuestring;
 
         if (!json_get(item, "command") && count_of(m, name) == 0) {
-            (void) snprintf(why, size, "conditioning step '%s' did not show as a phase marker", name);
+            (void) snprintf(why, size, "conditioning step '%s' did not show as a phase marker",
+                            name);
             return true;
         }
     }

@@ -73,7 +73,8 @@ static void on_marker(void *context, const char *name)
     struct point *p = context;
 
     if (p->in->progress)
-        p->in->progress(p->in->progress_context, name, (clock_monotonic_ns() - p->start_ns) / NS_PER_MS);
+        p->in->progress(p->in->progress_context, name,
+                        (clock_monotonic_ns() - p->start_ns) / NS_PER_MS);
 }
 
 /* Markers are also moments to see what is mapped: a program may load more as it goes. */
@@ -108,8 +109,8 @@ static size_t count(const char *const *argv)
 }
 
 /* perf as the default profiler of a mode that only names it. */
-static int default_tool(const struct measure_input *in, const struct plan_word *words, size_t n_words,
-                        const char *const **out, struct err *e)
+static int default_tool(const struct measure_input *in, const struct plan_word *words,
+                        size_t n_words, const char *const **out, struct err *e)
 {
     const cJSON *tool = json_get(in->plan->mode_spec, "tool");
     const cJSON *rate = json_get(in->plan->mode_spec, "rate");
@@ -120,9 +121,11 @@ static int default_tool(const struct measure_input *in, const struct plan_word *
     size_t n = 0;
 
     if (!tool || strcmp(tool->valuestring, "perf") != 0)
-        return err_set(e, ERR_USAGE, "measure.tool", "mode %s names no command and no tool that has a default",
+        return err_set(e, ERR_USAGE, "measure.tool",
+                       "mode %s names no command and no tool that has a default",
                        plan_mode_word(in->plan->mode));
-    (void) num_double_shortest(rate ? rate->valuedouble : 499.0, text); /* its length is not needed */
+    (void) num_double_shortest(rate ? rate->valuedouble : 499.0,
+                               text); /* its length is not needed */
     argv[n++] = "perf";
     argv[n++] = "record";
     argv[n++] = "-q";
@@ -142,7 +145,8 @@ static int default_tool(const struct measure_input *in, const struct plan_word *
     return plan_argv(command, words, n_words, in->arena, out, e);
 }
 
-int measure_argv(const struct measure_input *in, const char *const **out, bool *out_by_descriptor, struct err *e)
+int measure_argv(const struct measure_input *in, const char *const **out, bool *out_by_descriptor,
+                 struct err *e)
 {
     const struct plan_word words[] = {
         {"executable", in->artifact->path},
@@ -186,7 +190,8 @@ static const char *conditioning_names(const struct measure_input *in)
     {
         if (json_get(step, "command"))
             continue;
-        list = arena_printf(in->arena, "%s%s%s", list, *list ? "," : "", json_get(step, "name")->valuestring);
+        list = arena_printf(in->arena, "%s%s%s", list, *list ? "," : "",
+                            json_get(step, "name")->valuestring);
         if (!list)
             return NULL;
     }
@@ -194,8 +199,8 @@ static const char *conditioning_names(const struct measure_input *in)
 }
 
 /* Every member of a `set` whose text names a place, or all of them. */
-static int add_filled(const struct measure_input *in, const cJSON *set, bool all, struct plan_variable *to, size_t *n,
-                      struct err *e)
+static int add_filled(const struct measure_input *in, const cJSON *set, bool all,
+                      struct plan_variable *to, size_t *n, struct err *e)
 {
     const struct plan_word words[] = {
         {"executable", in->artifact->path},
@@ -213,14 +218,15 @@ static int add_filled(const struct measure_input *in, const cJSON *set, bool all
         text = plan_fill(text, words, ARRAY_LEN(words), in->arena);
         if (!text)
             return arena_full(e);
-        to[(*n)++] = (struct plan_variable) {item->string, text};
+        to[(*n)++] = (struct plan_variable){item->string, text};
     }
     return 0;
 }
 
-/* The run's environment: its own rules, the mode's additions, and the contract with the workload. */
-static int make_environment(const struct measure_input *in, bool with_markers, const char *const **envp, cJSON **record,
-                            struct err *e)
+/* The run's environment: its own rules, the mode's additions, and the contract with the workload.
+ */
+static int make_environment(const struct measure_input *in, bool with_markers,
+                            const char *const **envp, cJSON **record, struct err *e)
 {
     const cJSON *own = json_get(in->plan->run.env, "set");
     const cJSON *mode = json_get(json_get(in->plan->mode_spec, "env"), "set");
@@ -230,14 +236,16 @@ static int make_environment(const struct measure_input *in, bool with_markers, c
 
     if (!names || !extra)
         return arena_full(e);
-    if (add_filled(in, own, false, extra, &n, e) < 0 || add_filled(in, mode, true, extra, &n, e) < 0)
+    if (add_filled(in, own, false, extra, &n, e) < 0 ||
+        add_filled(in, mode, true, extra, &n, e) < 0)
         return -1;
-    extra[n++] = (struct plan_variable) {"CLEANRUN_RESULTS", in->results_path};
-    extra[n++] = (struct plan_variable) {"CLEANRUN_MODE", plan_mode_word(in->plan->mode)};
-    extra[n++] = (struct plan_variable) {"CLEANRUN_CONDITIONING", names};
+    extra[n++] = (struct plan_variable){"CLEANRUN_RESULTS", in->results_path};
+    extra[n++] = (struct plan_variable){"CLEANRUN_MODE", plan_mode_word(in->plan->mode)};
+    extra[n++] = (struct plan_variable){"CLEANRUN_CONDITIONING", names};
     if (with_markers)
-        extra[n++] = (struct plan_variable) {"CLEANRUN_PHASE_FD", "3"};
-    struct plan_sources from = {.env = in->plan->run.env, .own = in->environment, .extra = extra, .n_extra = n};
+        extra[n++] = (struct plan_variable){"CLEANRUN_PHASE_FD", "3"};
+    struct plan_sources from = {
+        .env = in->plan->run.env, .own = in->environment, .extra = extra, .n_extra = n};
 
     return plan_environment(&from, in->arena, envp, record, e);
 }
@@ -264,8 +272,9 @@ static void pipes_close(struct pipes *p)
 
 static int pipes_open(struct pipes *p, struct err *e)
 {
-    *p = (struct pipes) {.out = {-1, -1}, .err = {-1, -1}, .phase = {-1, -1}};
-    if (pipe2(p->out, O_CLOEXEC) < 0 || pipe2(p->err, O_CLOEXEC) < 0 || pipe2(p->phase, O_CLOEXEC) < 0) {
+    *p = (struct pipes){.out = {-1, -1}, .err = {-1, -1}, .phase = {-1, -1}};
+    if (pipe2(p->out, O_CLOEXEC) < 0 || pipe2(p->err, O_CLOEXEC) < 0 ||
+        pipe2(p->phase, O_CLOEXEC) < 0) {
         pipes_close(p);
         return err_errno(e, "measure.pipe", "cannot make a pipe");
     }
@@ -274,11 +283,12 @@ static int pipes_open(struct pipes *p, struct err *e)
 
 static int open_log(const struct measure_input *in, struct capture *log, struct err *e)
 {
-    int fd = openat(in->run_fd, RUN_LOG, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd =
+        openat(in->run_fd, RUN_LOG, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
 
     if (fd < 0)
         return err_errno(e, "measure.log", "cannot create " RUN_LOG);
-    *log = (struct capture) {.dir_fd = in->run_fd, .name = RUN_LOG, .fd = fd, .max = LIMIT_LOG};
+    *log = (struct capture){.dir_fd = in->run_fd, .name = RUN_LOG, .fd = fd, .max = LIMIT_LOG};
     return 0;
 }
 
@@ -298,8 +308,8 @@ struct command {
 };
 
 /* Starts the program; on success the child's pipe ends are closed here. */
-static int start(const struct measure_input *in, const struct command *c, struct pipes *pipes, struct child *child,
-                 struct err *e)
+static int start(const struct measure_input *in, const struct command *c, struct pipes *pipes,
+                 struct child *child, struct err *e)
 {
     struct child_spec spec = CHILD_SPEC_INIT;
     AUTO_FD int cwd = -1;
@@ -317,7 +327,7 @@ static int start(const struct measure_input *in, const struct command *c, struct
     spec.cgroup_procs_fd = c->box ? c->box->procs_fd : -1;
     if (child_start(&spec, child, e) < 0)
         return -1;
-    for (int *end = (int[]) {0, 1, 2, -1}; *end >= 0; end++) {
+    for (int *end = (int[]){0, 1, 2, -1}; *end >= 0; end++) {
         int *pair = *end == 0 ? pipes->out : *end == 1 ? pipes->err : pipes->phase;
 
         (void) close(pair[1]); /* the child has its own */
@@ -326,10 +336,11 @@ static int start(const struct measure_input *in, const struct command *c, struct
     return 0;
 }
 
-int measure_step(const struct measure_input *in, const cJSON *step, uint64_t timeout_ms, struct loop_result *out,
-                 struct err *e)
+int measure_step(const struct measure_input *in, const cJSON *step, uint64_t timeout_ms,
+                 struct loop_result *out, struct err *e)
 {
-    const struct plan_word words[] = {{"executable", in->artifact->path}, {"results", in->results_path}};
+    const struct plan_word words[] = {{"executable", in->artifact->path},
+                                      {"results", in->results_path}};
     const cJSON *command = json_get(step, "command");
     struct command c = {.by_descriptor = is_executable_word(command)};
     struct pipes pipes;
@@ -345,11 +356,12 @@ int measure_step(const struct measure_input *in, const cJSON *step, uint64_t tim
     if (r == 0)
         r = start(in, &c, &pipes, &child, e);
     if (r == 0) {
-        struct loop loop = {.child = &child,
-                            .streams = {{pipes.out[0], capture_data, &log}, {pipes.err[0], capture_data, &log}},
-                            .n_streams = 2,
-                            .timeout_ms = timeout_ms,
-                            .signal_fd = in->signal_fd};
+        struct loop loop = {
+            .child = &child,
+            .streams = {{pipes.out[0], capture_data, &log}, {pipes.err[0], capture_data, &log}},
+            .n_streams = 2,
+            .timeout_ms = timeout_ms,
+            .signal_fd = in->signal_fd};
 
         r = loop_run(&loop, out, e);
     }
@@ -388,7 +400,8 @@ static size_t ring_size(const struct plan *p)
     return wanted < LIMIT_SAMPLES ? (size_t) wanted : LIMIT_SAMPLES;
 }
 
-static int supervise(struct point *p, struct pipes *pipes, const struct box *box, struct measure *out, struct err *e)
+static int supervise(struct point *p, struct pipes *pipes, const struct box *box,
+                     struct measure *out, struct err *e)
 {
     uint64_t every = interval_ms(p->in->plan) * NS_PER_MS;
     struct loop loop = {
@@ -409,8 +422,10 @@ static int supervise(struct point *p, struct pipes *pipes, const struct box *box
     return loop_run(&loop, &out->loop, e);
 }
 
-/* Everything that must exist before the program starts, so that nothing of it costs time afterwards. */
-static int prepare(const struct measure_input *in, struct point *p, struct measure *out, struct err *e)
+/* Everything that must exist before the program starts, so that nothing of it costs time
+ * afterwards. */
+static int prepare(const struct measure_input *in, struct point *p, struct measure *out,
+                   struct err *e)
 {
     out->markers = calloc(1, sizeof(*out->markers));
     if (!out->markers)
@@ -423,7 +438,8 @@ static int prepare(const struct measure_input *in, struct point *p, struct measu
     return 0;
 }
 
-static int run_point(const struct measure_input *in, struct point *p, struct box *box, struct measure *out, struct err *e)
+static int run_point(const struct measure_input *in, struct point *p, struct box *box,
+                     struct measure *out, struct err *e)
 {
     struct command c = {.box = box_present(box) ? box : NULL};
     struct pipes pipes;
@@ -438,7 +454,8 @@ static int run_point(const struct measure_input *in, struct point *p, struct box
         markers_init(p->markers, p->start_ns);
         p->markers->seen = on_marker;
         p->markers->context = p;
-        p->looked = !c.by_descriptor; /* a profiler is not the artifact; its child is checked by digest at the end */
+        p->looked = !c.by_descriptor; /* a profiler is not the artifact; its child is checked by
+                                         digest at the end */
         r = sampler_new(in->sysroot, p->child.pid, box, ring_size(in->plan), &out->sampler, e);
         p->sampler = out->sampler;
         if (r == 0)
@@ -467,7 +484,8 @@ int measure_run(const struct measure_input *in, struct measure *out, struct err 
         r = run_point(in, &p, &box, &made, e);
     box_read(&box, &made.box);
     if (r == 0)
-        r = interference_record(p.interference, sampler_cpu_us(made.sampler), &box, &made.interference, e);
+        r = interference_record(p.interference, sampler_cpu_us(made.sampler), &box,
+                                &made.interference, e);
     made.log_cut = p.log.cut;
     capture_close(&p.log);
     child_fini(&p.child);
@@ -488,5 +506,5 @@ void measure_fini(struct measure *m)
     mapped_free(m->mapped);
     json_free(m->interference);
     json_free(m->environment);
-    *m = (struct measure) {.markers = NULL};
+    *m = (struct measure){.markers = NULL};
 }

@@ -1,6 +1,7 @@
 /*
- * measure: the measured program from its start to its end: started by descriptor, sampled, its markers
- * stamped, what it executes from hashed, what else the machine did recorded. Judges nothing: finalize does.
+ * measure: the measured program from its start to its end: started by descriptor, sampled, its
+ * markers stamped, what it executes from hashed, what else the machine did recorded. Judges
+ * nothing: finalize does.
  */
 #pragma once
 
@@ -30,10 +31,10 @@ struct measure_input {
     const struct sysroot *sysroot;
     const char *source_root;
     int source_fd;
-    int run_fd;                 /* the run directory; RUN_LOG is appended to */
-    const char *results_path;   /* absolute */
-    const char *profile_path;   /* absolute; NULL in clean mode */
-    char *const *environment;   /* the caller's */
+    int run_fd;               /* the run directory; RUN_LOG is appended to */
+    const char *results_path; /* absolute */
+    const char *profile_path; /* absolute; NULL in clean mode */
+    char *const *environment; /* the caller's */
     const char *run_id;
     int signal_fd;
     struct arena *arena;
@@ -47,8 +48,8 @@ struct measure {
     struct sampler *sampler;
     struct mapped *mapped;
     struct box_reading box;
-    cJSON *interference;   /* during */
-    cJSON *environment;    /* record */
+    cJSON *interference; /* during */
+    cJSON *environment;  /* record */
     bool had_box;
     bool log_cut;
     char why_no_box[160];
@@ -58,10 +59,12 @@ struct measure {
 int measure_run(const struct measure_input *in, struct measure *out, struct err *e) MUST_CHECK;
 void measure_fini(struct measure *m); /* accepts zeroed */
 
-/* One conditioning step that has a command, in the run's environment. The result says how it ended. */
-int measure_step(const struct measure_input *in, const cJSON *step, uint64_t timeout_ms, struct loop_result *out,
-                 struct err *e) MUST_CHECK;
+/* One conditioning step that has a command, in the run's environment. The result says how it ended.
+ */
+int measure_step(const struct measure_input *in, const cJSON *step, uint64_t timeout_ms,
+                 struct loop_result *out, struct err *e) MUST_CHECK;
 
-/* The command line of the run: the plan's, with the mode's profiler before it. First word "{executable}" means the
- * artifact's own descriptor in clean mode. */
-int measure_argv(const struct measure_input *in, const char *const **out, bool *out_by_descriptor, struct err *e) MUST_CHECK;
+/* The command line of the run: the plan's, with the mode's profiler before it. First word
+ * "{executable}" means the artifact's own descriptor in clean mode. */
+int measure_argv(const struct measure_input *in, const char *const **out, bool *out_by_descriptor,
+                 struct err *e) MUST_CHECK;

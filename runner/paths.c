@@ -35,7 +35,8 @@ int paths_mkdirs(const char *path, unsigned mode, struct err *e)
 int paths_remove_tree(const char *path, struct err *e)
 {
     const char *slash = strrchr(path, '/');
-    AUTO_FREE char *parent = slash ? strndup(path, slash == path ? 1 : (size_t) (slash - path)) : strdup(".");
+    AUTO_FREE char *parent =
+        slash ? strndup(path, slash == path ? 1 : (size_t) (slash - path)) : strdup(".");
     AUTO_FD int fd = -1;
 
     if (!parent)

@@ -17,7 +17,8 @@ static const char *const mode_words[PLAN_MODE_MAX] = {
     [PLAN_MEMORY] = "memory", [PLAN_BOUNDARY] = "boundary",
 };
 
-/* What every program gets unless the definition says otherwise: fixed, so it is the same everywhere. */
+/* What every program gets unless the definition says otherwise: fixed, so it is the same
+ * everywhere. */
 static const struct plan_variable defaults[] = {
     {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
     {"LANG", "C.UTF-8"},
@@ -70,8 +71,8 @@ static int read_build(const struct definition *d, struct plan *p, struct err *e)
     p->build.features = json_get(build, "features");
     p->build.allocator = text_of(build, "allocator");
     p->build.workdir = text_of(build, "workdir");
-    p->build.messages = messages && !strcmp(messages, "cargo-json") ? PLAN_MESSAGES_CARGO
-                                                                    : PLAN_MESSAGES_NONE;
+    p->build.messages =
+        messages && !strcmp(messages, "cargo-json") ? PLAN_MESSAGES_CARGO : PLAN_MESSAGES_NONE;
     p->build.target = text_of(exe, "target");
     p->build.path = text_of(exe, "path");
     p->build.kind = text_of(exe, "kind");
@@ -81,12 +82,14 @@ static int read_build(const struct definition *d, struct plan *p, struct err *e)
     if (!strcmp(from, "path")) {
         p->build.resolve = PLAN_RESOLVE_PATH;
         if (!p->build.path)
-            return err_set(e, ERR_USAGE, "plan.executable", "build.executable from path needs `path`");
+            return err_set(e, ERR_USAGE, "plan.executable",
+                           "build.executable from path needs `path`");
         return 0;
     }
     p->build.resolve = !strcmp(from, "cargo-messages") ? PLAN_RESOLVE_CARGO : PLAN_RESOLVE_MESON;
     if (!p->build.target)
-        return err_set(e, ERR_USAGE, "plan.executable", "build.executable from %s needs `target`", from);
+        return err_set(e, ERR_USAGE, "plan.executable", "build.executable from %s needs `target`",
+                       from);
     if (p->build.resolve == PLAN_RESOLVE_CARGO && p->build.messages != PLAN_MESSAGES_CARGO)
         return err_set(e, ERR_USAGE, "plan.executable",
                        "build.executable from cargo-messages needs `messages: cargo-json`");
@@ -104,8 +107,8 @@ static int read_mode(const struct definition *d, enum plan_mode mode, struct pla
         return 0;
     p->mode_spec = json_get(json_get(d->experiment, "modes"), mode_words[mode]);
     if (!p->mode_spec)
-        return err_set(e, ERR_USAGE, "plan.mode", "gate %s defines no mode '%s' (modes.%s)", d->gate,
-                       mode_words[mode], mode_words[mode]);
+        return err_set(e, ERR_USAGE, "plan.mode", "gate %s defines no mode '%s' (modes.%s)",
+                       d->gate, mode_words[mode], mode_words[mode]);
     return 0;
 }
 
@@ -142,11 +145,13 @@ uint64_t plan_step_timeout_ms(const struct plan *p, size_t step)
 {
     char pointer[64];
 
-    (void) snprintf(pointer, sizeof(pointer), "/experiment/conditioning/%zu/timeout", step); /* fits */
+    (void) snprintf(pointer, sizeof(pointer), "/experiment/conditioning/%zu/timeout",
+                    step); /* fits */
     return note_ms(p->definition, pointer, p->run.timeout_ms);
 }
 
-const char *plan_fill(const char *text, const struct plan_word *words, size_t n_words, struct arena *a)
+const char *plan_fill(const char *text, const struct plan_word *words, size_t n_words,
+                      struct arena *a)
 {
     AUTO_BUF struct buf b = {.data = NULL};
 
@@ -202,8 +207,9 @@ static int assign(struct variables *v, const char *name, const char *value, stru
         }
     }
     if (v->n == VARIABLES_MAX)
-        return err_set(e, ERR_LIMIT, "plan.environment", "more than %d environment variables", VARIABLES_MAX);
-    v->items[v->n++] = (struct plan_variable) {name, value};
+        return err_set(e, ERR_LIMIT, "plan.environment", "more than %d environment variables",
+                       VARIABLES_MAX);
+    v->items[v->n++] = (struct plan_variable){name, value};
     return 0;
 }
 
@@ -255,8 +261,8 @@ static int join(const struct variables *v, struct arena *a, const char *const **
     return 0;
 }
 
-int plan_environment(const struct plan_sources *from, struct arena *a, const char *const **out, cJSON **out_record,
-                     struct err *e)
+int plan_environment(const struct plan_sources *from, struct arena *a, const char *const **out,
+                     cJSON **out_record, struct err *e)
 {
     struct variables *v = arena_alloc(a, sizeof(*v));
     AUTO_JSON_DOC struct json_doc record = {.root = NULL};

@@ -1,6 +1,7 @@
 /*
- * plan: the experiment half of a definition as the runner uses it. Strings and trees are borrowed from
- * the definition, which outlives the plan. Knows how to build environments and argument lists from it.
+ * plan: the experiment half of a definition as the runner uses it. Strings and trees are borrowed
+ * from the definition, which outlives the plan. Knows how to build environments and argument lists
+ * from it.
  */
 #pragma once
 
@@ -36,13 +37,14 @@ struct plan {
         const char *workdir, *report;
         uint64_t timeout_ms;
     } run;
-    const cJSON *conditioning;      /* array or NULL */
+    const cJSON *conditioning;       /* array or NULL */
     const cJSON *markers, *required; /* arrays or NULL */
-    uint64_t sample_interval_ms;    /* 0: no sampling asked; the runner samples at its default all the same */
-    const char *sampling_into;      /* NULL: the workload's report carries its own */
+    uint64_t sample_interval_ms; /* 0: no sampling asked; the runner samples at its default all the
+                                    same */
+    const char *sampling_into;   /* NULL: the workload's report carries its own */
     bool sampling_embed;
     enum plan_mode mode;
-    const cJSON *mode_spec;         /* NULL in clean mode */
+    const cJSON *mode_spec; /* NULL in clean mode */
     const cJSON *limits, *quiet;
 };
 
@@ -50,7 +52,8 @@ const char *plan_mode_word(enum plan_mode m);
 bool plan_mode_parse(const char *word, enum plan_mode *out) MUST_CHECK;
 
 /* A mode other than clean that the definition does not describe is ERR_USAGE. */
-int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out, struct err *e) MUST_CHECK;
+int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
+              struct err *e) MUST_CHECK;
 /* Time-out of one conditioning step, or the run's. */
 uint64_t plan_step_timeout_ms(const struct plan *p, size_t step);
 
@@ -60,7 +63,8 @@ struct plan_word {
     const char *value;
 };
 /* One text; NULL without memory. */
-const char *plan_fill(const char *text, const struct plan_word *words, size_t n_words, struct arena *a);
+const char *plan_fill(const char *text, const struct plan_word *words, size_t n_words,
+                      struct arena *a);
 /* A JSON array of strings → NULL-ended argv in the arena. */
 int plan_argv(const cJSON *command, const struct plan_word *words, size_t n_words, struct arena *a,
               const char *const **out, struct err *e) MUST_CHECK;
@@ -68,17 +72,18 @@ int plan_argv(const cJSON *command, const struct plan_word *words, size_t n_word
 struct plan_variable {
     const char *name, *value;
 };
-/* The emptied environment plus defaults, what `allow` lets through from `own`, what `set` assigns, and `extra`
- * (strongest last). Placeholders are the caller's: `extra` may repeat a name of `set` with its text filled in, the record
- * keeps the text as defined. *out_record (may be NULL) is {set{}, passed[], defaults{}}: values only of what does not come
- * from the caller's environment, so nothing personal is recorded. */
+/* The emptied environment plus defaults, what `allow` lets through from `own`, what `set` assigns,
+ * and `extra` (strongest last). Placeholders are the caller's: `extra` may repeat a name of `set`
+ * with its text filled in, the record keeps the text as defined. *out_record (may be NULL) is
+ * {set{}, passed[], defaults{}}: values only of what does not come from the caller's environment,
+ * so nothing personal is recorded. */
 struct plan_sources {
-    const cJSON *env;  /* {set, allow, reject} or NULL */
-    char *const *own;  /* the caller's environment */
+    const cJSON *env; /* {set, allow, reject} or NULL */
+    char *const *own; /* the caller's environment */
     const struct plan_variable *extra;
     size_t n_extra;
 };
-int plan_environment(const struct plan_sources *from, struct arena *a, const char *const **out, cJSON **out_record,
-                     struct err *e) MUST_CHECK;
+int plan_environment(const struct plan_sources *from, struct arena *a, const char *const **out,
+                     cJSON **out_record, struct err *e) MUST_CHECK;
 /* PATH's value in such an environment. */
 const char *plan_env_get(const char *const *envp, const char *name);

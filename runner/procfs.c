@@ -124,7 +124,7 @@ bool proc_stat_parse(const char *text, struct proc_stat *out)
     if (!open || !close || close < open || close[1] != ' ' || !close[2] || close[3] != ' ' ||
         procfs_numbers(close + 4, f, STAT_FIELDS) != STAT_FIELDS)
         return false;
-    *out = (struct proc_stat) {
+    *out = (struct proc_stat){
         .state = close[2],
         .ppid = (pid_t) f[STAT_PPID],
         .session = (pid_t) f[STAT_SESSION],
@@ -150,7 +150,7 @@ bool cpu_times_parse(const char *text, struct cpu_times *out)
     /* cpu user nice system idle iowait irq softirq steal …; guest time is already in user. */
     if (strncmp(text, "cpu ", 4) != 0 || procfs_numbers(text + 4, f, ARRAY_LEN(f)) != ARRAY_LEN(f))
         return false;
-    *out = (struct cpu_times) {
+    *out = (struct cpu_times){
         .busy = f[0] + f[1] + f[2] + f[5] + f[6],
         .idle = f[3] + f[4],
         .steal = f[7],
@@ -171,7 +171,7 @@ static void pressure_line(const char *line, size_t len, uint64_t *total, double 
 
 void pressure_parse(const char *text, struct pressure *out)
 {
-    *out = (struct pressure) {.known = false};
+    *out = (struct pressure){.known = false};
     for (const char *line = text; line && *line;) {
         size_t len = strcspn(line, "\n");
 

@@ -1,5 +1,6 @@
 /*
- * procfs: reading /proc and /sys below a root that tests can make up. Pure parsing plus small reads; no state.
+ * procfs: reading /proc and /sys below a root that tests can make up. Pure parsing plus small
+ * reads; no state.
  */
 #pragma once
 
@@ -18,7 +19,8 @@ struct sysroot {
 
 int sysroot_open(const char *path, struct sysroot *out, struct err *e) MUST_CHECK;
 void sysroot_close(struct sysroot *r);
-/* A small text file ("proc/loadavg"), heap, NULL when absent or unreadable: unknown is a value here. */
+/* A small text file ("proc/loadavg"), heap, NULL when absent or unreadable: unknown is a value
+ * here. */
 char *sysroot_read(const struct sysroot *r, const char *name) MUST_CHECK;
 /* Its first line without white space at the ends; NULL when absent or empty. */
 char *sysroot_line(const struct sysroot *r, const char *name) MUST_CHECK;
@@ -54,5 +56,6 @@ struct pressure {
 };
 void pressure_parse(const char *text, struct pressure *out);
 
-/* Numbers in order, white-space separated; returns how many were read (≤ max). A token that is no number is read as 0. */
+/* Numbers in order, white-space separated; returns how many were read (≤ max). A token that is no
+ * number is read as 0. */
 size_t procfs_numbers(const char *text, uint64_t *out, size_t max);

@@ -41,7 +41,8 @@ static bool tell_second_words(const struct cli *c, const char *first)
     for (size_t i = 0; command_table[i]; i++) {
         if (strncmp(command_table[i]->name, first, len) != 0 || command_table[i]->name[len] != ' ')
             continue;
-        (void) fprintf(c->err, "%s cleanrun %s\n", found ? "   or" : "usage:", command_table[i]->name); /* talk */
+        (void) fprintf(c->err, "%s cleanrun %s\n",
+                       found ? "   or" : "usage:", command_table[i]->name); /* talk */
         found = true;
     }
     return found;
@@ -61,8 +62,8 @@ static int unknown(const struct cli *c, int argc, char **argv)
 
     (void) argc;
     /* Talk. */
-    (void) fprintf(c->err, "cleanrun: no command '%.60s'%s%s%s (cleanrun help lists them)\n", argv[0],
-                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    (void) fprintf(c->err, "cleanrun: no command '%.60s'%s%s%s (cleanrun help lists them)\n",
+                   argv[0], near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
 }
 
@@ -80,8 +81,8 @@ static int help(const struct cli *c, int argc, char **argv)
         if (tell_second_words(c, argv[0]))
             return EXIT_USAGE;
         /* Talk. */
-        (void) fprintf(c->err, "cleanrun help: no topic '%.60s'%s%s%s\n", argv[0], near ? "; did you mean '" : "",
-                       near ? near : "", near ? "'?" : "");
+        (void) fprintf(c->err, "cleanrun help: no topic '%.60s'%s%s%s\n", argv[0],
+                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         return EXIT_USAGE;
     }
     return EXIT_OK;

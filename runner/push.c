@@ -32,7 +32,7 @@ void push_target_from(const struct cli *c, const struct cli_args *a, struct push
     const char *server = cli_get(a, "server");
     const char *token = cli_get(a, "token-file");
 
-    *out = (struct push_target) {
+    *out = (struct push_target){
         .server = server ? server : cli_env(c, "CLEANRUN_SERVER"),
         .project = cli_get(a, "project"),
         .token_file = token ? token : cli_env(c, "CLEANRUN_TOKEN_FILE"),
@@ -50,7 +50,9 @@ int push_read_token(const char *path, char **out, struct err *e)
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_errno(e, "push.token", "cannot read the token file '%s'", path);
     if (!S_ISREG(st.st_mode) || (st.st_mode & 077) != 0)
-        return err_set(e, ERR_USAGE, "push.token", "the token file '%s' must be a file that only its owner can read (chmod 600)", path);
+        return err_set(
+            e, ERR_USAGE, "push.token",
+            "the token file '%s' must be a file that only its owner can read (chmod 600)", path);
     if ((uint64_t) st.st_size > TOKEN_MAX)
         return err_set(e, ERR_USAGE, "push.token", "the token file '%s' holds no token", path);
     text = calloc((size_t) st.st_size + 1, 1);
@@ -92,15 +94,18 @@ char *push_url(const char *server, const char *format, ...)
     return b.failed ? NULL : buf_take(&b, NULL);
 }
 
-/* manifest.json is the archive's first member: its bytes stand right after the first header block. */
+/* manifest.json is the archive's first member: its bytes stand right after the first header block.
+ */
 static int read_manifest(int fd, struct manifest *out, struct err *e)
 {
     char head[TAR_BLOCK];
     uint64_t size = 0;
     AUTO_FREE char *bytes = NULL;
 
-    if (pread(fd, head, sizeof(head), 0) != (ssize_t) sizeof(head) || strncmp(head, MANIFEST_NAME, 100) != 0)
-        return err_set(e, ERR_INPUT, "push.archive", "this is no evidence archive: " MANIFEST_NAME " is not its first member");
+    if (pread(fd, head, sizeof(head), 0) != (ssize_t) sizeof(head) ||
+        strncmp(head, MANIFEST_NAME, 100) != 0)
+        return err_set(e, ERR_INPUT, "push.archive",
+                       "this is no evidence archive: " MANIFEST_NAME " is not its first member");
     for (int i = 0; i < TAR_SIZE_LEN; i++) {
         char c = head[TAR_SIZE_AT + i];
 
@@ -137,7 +142,9 @@ static void explain(const struct http_reply *r, char *out, size_t size)
 
     if (json_parse(r->body, r->len, NULL, &j, &ignored) == 0)
         detail = json_get(j, "detail") ? json_get(j, "detail") : json_get(j, "title");
-    (void) snprintf(out, size, "%s", detail && cJSON_IsString(detail) ? detail->valuestring : "no explanation"); /* may be cut */
+    (void) snprintf(out, size, "%s",
+                    detail && cJSON_IsString(detail) ? detail->valuestring
+                                                     : "no explanation"); /* may be cut */
 }
 
 /* What a refusing status means for the caller. */
@@ -151,7 +158,8 @@ static int refused(const char *step, const struct http_reply *r, struct err *e)
         kind = ERR_BUSY;
     else if (r->status == 409 || r->status == 422)
         kind = ERR_TRUST;
-    return err_set(e, kind, "push.refused", "%s: the server answered %ld: %s", step, r->status, why);
+    return err_set(e, kind, "push.refused", "%s: the server answered %ld: %s", step, r->status,
+                   why);
 }
 
 struct upload {
@@ -185,7 +193,8 @@ static int put_blob(const struct upload *u, struct err *e)
 
     if (http_retry(&q, &reply, e) < 0)
         return -1;
-    return reply.status == 200 || reply.status == 201 ? 0 : refused("storing the archive", &reply, e);
+    return reply.status == 200 || reply.status == 201 ? 0
+                                                      : refused("storing the archive", &reply, e);
 }
 
 static int read_envelope(const struct upload *u, char **out, size_t *out_len, struct err *e)
@@ -212,7 +221,8 @@ static int post_run(const struct upload *u, struct http_reply *reply, struct err
 
     /* The archive is named, so that the server can tell when the envelope is about another one. */
     digest_hex(&u->digest, hex);
-    url = push_url(u->target->server, "/api/v1/projects/%s/gates/%s/runs?archive=sha256:%s", u->project, u->gate, hex);
+    url = push_url(u->target->server, "/api/v1/projects/%s/gates/%s/runs?archive=sha256:%s",
+                   u->project, u->gate, hex);
     if (!url)
         return err_set(e, ERR_USAGE, "push.url", "the server's address is too long");
     if (read_envelope(u, &envelope, &len, e) < 0)
@@ -243,7 +253,8 @@ static void tell_reasons(struct cli *c, const cJSON *document)
 }
 
 /* 200 and 201 carry the verdict; 422 a problem with reasons, which is the verdict INVALID. */
-static int tell_verdict(const struct upload *u, const struct http_reply *reply, int *out_exit, struct err *e)
+static int tell_verdict(const struct upload *u, const struct http_reply *reply, int *out_exit,
+                        struct err *e)
 {
     AUTO_JSON cJSON *j = NULL;
     struct json_limits limits = {.max_bytes = LIMIT_MIB(16)};
@@ -256,14 +267,16 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
     const cJSON *word = json_get(j, "verdict");
     const cJSON *text = json_get(j, judged ? "description" : "detail");
 
-    *out_exit = judged ? push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL) : EXIT_INVALID;
+    *out_exit =
+        judged ? push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL) : EXIT_INVALID;
     if (u->target->json) {
         if (cli_write_text(u->c, NULL, reply->body, reply->len, e) < 0)
             return -1;
     } else {
-        (void) fprintf(u->c->out, "%s\n", !judged                ? "INVALID"
-                                          : cJSON_IsString(word) ? word->valuestring
-                                                                 : "no verdict"); /* flushed and checked by main */
+        (void) fprintf(u->c->out, "%s\n",
+                       !judged                ? "INVALID"
+                       : cJSON_IsString(word) ? word->valuestring
+                                              : "no verdict"); /* flushed and checked by main */
     }
     if (cJSON_IsString(text))
         cli_say(u->c, "%s", text->valuestring);
@@ -275,7 +288,8 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
     return 0;
 }
 
-int push_archive(struct cli *c, const char *archive, const struct push_target *t, int *out_exit, struct err *e)
+int push_archive(struct cli *c, const char *archive, const struct push_target *t, int *out_exit,
+                 struct err *e)
 {
     struct upload u = {.c = c, .target = t, .archive = archive};
     AUTO_MANIFEST struct manifest manifest = {.document = NULL};
@@ -284,12 +298,15 @@ int push_archive(struct cli *c, const char *archive, const struct push_target *t
     AUTO_FD int fd = open(archive, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (!t->server || !*t->server)
-        return err_set(e, ERR_USAGE, "push.server", "which server? --server URL or CLEANRUN_SERVER");
+        return err_set(e, ERR_USAGE, "push.server",
+                       "which server? --server URL or CLEANRUN_SERVER");
     if (!t->token_file)
-        return err_set(e, ERR_USAGE, "push.token", "which token? --token-file FILE or CLEANRUN_TOKEN_FILE");
+        return err_set(e, ERR_USAGE, "push.token",
+                       "which token? --token-file FILE or CLEANRUN_TOKEN_FILE");
     if (fd < 0)
         return err_errno(e, "push.archive", "cannot open '%s'", archive);
-    if (push_read_token(t->token_file, &token, e) < 0 || digest_of_fd(fd, &u.digest, &u.size, e) < 0)
+    if (push_read_token(t->token_file, &token, e) < 0 ||
+        digest_of_fd(fd, &u.digest, &u.size, e) < 0)
         return -1;
     /* A damaged archive may still be sent when both names are given: the server is the judge. */
     if ((!t->project || !t->gate) && read_manifest(fd, &manifest, e) < 0)
@@ -297,7 +314,8 @@ int push_archive(struct cli *c, const char *archive, const struct push_target *t
     u.project = t->project ? t->project : manifest.project;
     u.gate = t->gate ? t->gate : manifest.gate;
     if (!text_is_project(u.project) || !text_is_slug(u.gate))
-        return err_set(e, ERR_USAGE, "push.names", "project must be owner/name, and gate a gate's name");
+        return err_set(e, ERR_USAGE, "push.names",
+                       "project must be owner/name, and gate a gate's name");
     u.token = token;
     u.fd = fd;
     if (put_blob(&u, e) < 0 || post_run(&u, &reply, e) < 0)

@@ -1,4 +1,5 @@
-/* push: the two idempotent steps of an upload, and reading what stands in an archive's first member. */
+/* push: the two idempotent steps of an upload, and reading what stands in an archive's first
+ * member. */
 #pragma once
 
 #include "base/cleanup.h"
@@ -13,13 +14,16 @@ struct push_target {
     bool json;
 };
 
-/* Fills server and token file from options, then environment (CLEANRUN_SERVER, CLEANRUN_TOKEN_FILE). */
+/* Fills server and token file from options, then environment (CLEANRUN_SERVER,
+ * CLEANRUN_TOKEN_FILE). */
 void push_target_from(const struct cli *c, const struct cli_args *a, struct push_target *out);
 /* Uploads and tells the server's verdict; *out_exit is its exit code. */
-int push_archive(struct cli *c, const char *archive, const struct push_target *t, int *out_exit, struct err *e) MUST_CHECK;
+int push_archive(struct cli *c, const char *archive, const struct push_target *t, int *out_exit,
+                 struct err *e) MUST_CHECK;
 /* Token from a file that only its owner can read; heap, line end removed. */
 int push_read_token(const char *path, char **out, struct err *e) MUST_CHECK;
 /* An address below the server's; heap or NULL. */
-char *push_url(const char *server, const char *format, ...) __attribute__((format(printf, 2, 3))) MUST_CHECK;
+char *push_url(const char *server, const char *format, ...)
+    __attribute__((format(printf, 2, 3))) MUST_CHECK;
 /* Exit code of a verdict document; no verdict (a diagnostic run) is EXIT_NOTHING. */
 int push_verdict_exit(const char *word);

@@ -10,7 +10,8 @@
 
 static int differs(const char *what, struct err *e)
 {
-    return err_set(e, ERR_USAGE, "reference.differs", "reviewed baseline content differs: %s", what);
+    return err_set(e, ERR_USAGE, "reference.differs", "reviewed baseline content differs: %s",
+                   what);
 }
 
 static bool in_snapshot(const char *path)
@@ -37,7 +38,8 @@ static int read_manifest(struct reference *r, const char *sha256, struct err *e)
     struct digest wanted;
 
     if (!digest_parse(sha256, &wanted))
-        return err_set(e, ERR_USAGE, "reference.sha256", "--baseline-sha256 must be 64 lower-case hex digits");
+        return err_set(e, ERR_USAGE, "reference.sha256",
+                       "--baseline-sha256 must be 64 lower-case hex digits");
     if (file_read_at(r->dir_fd, MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0) {
         e->kind = ERR_USAGE;
         return err_wrap(e, "baseline");
@@ -121,8 +123,8 @@ int reference_open(const char *dir, const char *sha256, struct reference *out, s
         return err_wrap(e, "baseline");
     }
     r.present = true;
-    if (read_manifest(&r, sha256, e) < 0 || read_definition(&r, e) < 0 || check_snapshot(&r, r.dir_fd, "", e) < 0 ||
-        read_tree(&r, e) < 0) {
+    if (read_manifest(&r, sha256, e) < 0 || read_definition(&r, e) < 0 ||
+        check_snapshot(&r, r.dir_fd, "", e) < 0 || read_tree(&r, e) < 0) {
         reference_close(&r);
         return -1;
     }
@@ -159,9 +161,11 @@ int reference_snapshot(const struct reference *ref, int run_fd, struct err *e)
     if (copy_in(ref, run_fd, MANIFEST_NAME, e) < 0)
         return -1;
     for (size_t i = 0; i < ref->manifest.n_files; i++)
-        if (in_snapshot(ref->manifest.files[i].path) && copy_in(ref, run_fd, ref->manifest.files[i].path, e) < 0)
+        if (in_snapshot(ref->manifest.files[i].path) &&
+            copy_in(ref, run_fd, ref->manifest.files[i].path, e) < 0)
             return -1;
-    if (file_read_at(run_fd, SNAPSHOT_DIR "/" MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0)
+    if (file_read_at(run_fd, SNAPSHOT_DIR "/" MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) <
+        0)
         return -1;
     now = digest_of(bytes, len);
     if (!digest_equal(&now, &ref->manifest_digest))
@@ -178,5 +182,5 @@ void reference_close(struct reference *r)
     manifest_fini(&r->manifest);
     definition_fini(&r->definition);
     tree_fini(&r->tree);
-    *r = (struct reference) {.dir_fd = -1};
+    *r = (struct reference){.dir_fd = -1};
 }

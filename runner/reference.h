@@ -1,6 +1,7 @@
 /*
- * reference: the reviewed baseline of a run: a run directory that the caller names together with the SHA-256 of its
- * manifest. Checked whole before the build, copied into the run, checked again. Never chosen by us.
+ * reference: the reviewed baseline of a run: a run directory that the caller names together with
+ * the SHA-256 of its manifest. Checked whole before the build, copied into the run, checked again.
+ * Never chosen by us.
  */
 #pragma once
 
@@ -24,9 +25,12 @@ struct reference {
     char id[64]; /* "b-<run>" */
 };
 
-/* Both NULL: not present. ERR_USAGE when only one is given, the directory or digest is unusable, the manifest's bytes have
- * another digest ("reviewed baseline content differs"), or any file it lists does not match. */
-int reference_open(const char *dir, const char *sha256, struct reference *out, struct err *e) MUST_CHECK;
-/* Copies manifest.json, definition.json and results/ to <run>/baseline/ and checks every copied byte again. */
+/* Both NULL: not present. ERR_USAGE when only one is given, the directory or digest is unusable,
+ * the manifest's bytes have another digest ("reviewed baseline content differs"), or any file it
+ * lists does not match. */
+int reference_open(const char *dir, const char *sha256, struct reference *out,
+                   struct err *e) MUST_CHECK;
+/* Copies manifest.json, definition.json and results/ to <run>/baseline/ and checks every copied
+ * byte again. */
 int reference_snapshot(const struct reference *ref, int run_fd, struct err *e) MUST_CHECK;
 void reference_close(struct reference *r); /* accepts zeroed */

@@ -82,20 +82,24 @@ static int add_markers(struct report *r, const cJSON *markers, struct err *e)
     }
     if (!cJSON_IsObject(diagnostics))
         return invalid(r, "diagnostics is no object");
-    return json_get(diagnostics, "phase_markers") ? 0 : add_member(diagnostics, "phase_markers", markers, e);
+    return json_get(diagnostics, "phase_markers")
+               ? 0
+               : add_member(diagnostics, "phase_markers", markers, e);
 }
 
-static int derive(const struct plan *p, const char *csv, size_t csv_len, const cJSON *markers, struct report *r,
-                  struct err *e)
+static int derive(const struct plan *p, const char *csv, size_t csv_len, const cJSON *markers,
+                  struct report *r, struct err *e)
 {
     AUTO_SAMPLES struct samples samples = {.n = 0};
     const char *key = NULL;
     cJSON *parent = parent_of(r->document, p->sampling_into, &key);
 
     if (!parent)
-        return invalid(r, "the place for the runner's resources (sampling.into) does not exist in the report");
+        return invalid(
+            r, "the place for the runner's resources (sampling.into) does not exist in the report");
     if (json_get(parent, key))
-        return invalid(r, "the workload wrote the part of the report that the runner derives (sampling.into)");
+        return invalid(
+            r, "the workload wrote the part of the report that the runner derives (sampling.into)");
     if (samples_parse_csv(csv, csv_len, &samples, e) < 0 ||
         resources_derive(p->definition, &samples, markers, &r->resources, e) < 0 ||
         add_member(parent, key, r->resources, e) < 0)
@@ -119,8 +123,8 @@ static int replace(int run_fd, const char *path, const struct report *r, struct 
     return file_write_at(run_fd, path, b.data, b.len, 0644, e);
 }
 
-int report_take(const struct plan *p, int run_fd, const char *csv, size_t csv_len, const cJSON *markers,
-                struct report *out, struct err *e)
+int report_take(const struct plan *p, int run_fd, const char *csv, size_t csv_len,
+                const cJSON *markers, struct report *out, struct err *e)
 {
     struct report r = {.status = REPORT_MISSING};
     char path[PATH_SIZE];
@@ -128,7 +132,8 @@ int report_take(const struct plan *p, int run_fd, const char *csv, size_t csv_le
     size_t len = 0;
     struct err why = ERR_INIT;
 
-    (void) snprintf(path, sizeof(path), RESULTS_DIR "/%.*s", LIMIT_RELNAME, p->run.report); /* a relname */
+    (void) snprintf(path, sizeof(path), RESULTS_DIR "/%.*s", LIMIT_RELNAME,
+                    p->run.report); /* a relname */
     if (file_read_at(run_fd, path, LIMIT_REPORT, &bytes, &len, &why) < 0) {
         if (why.kind == ERR_NOTFOUND) {
             (void) snprintf(r.why, sizeof(r.why), "the program wrote no %s", p->run.report);
@@ -164,7 +169,7 @@ void report_fini(struct report *r)
 {
     json_free(r->document);
     json_free(r->resources);
-    *r = (struct report) {.status = REPORT_MISSING};
+    *r = (struct report){.status = REPORT_MISSING};
 }
 
 static bool may_stay(const FTSENT *f, const char *relative)

@@ -81,15 +81,18 @@ int run_abort(struct run *r, const struct err *why)
     struct err e = ERR_INIT;
     bool kept = r->dir.path && !r->dir.committed && why->kind != ERR_USAGE;
 
-    if (kept && (drop_manifest(r, &e) < 0 || write_error(r, why, &e) < 0 || rundir_commit(&r->dir, &e) < 0)) {
+    if (kept && (drop_manifest(r, &e) < 0 || write_error(r, why, &e) < 0 ||
+                 rundir_commit(&r->dir, &e) < 0)) {
         cli_say(r->cli, "the run directory could not be kept: %s", e.text);
         kept = false;
     }
-    (void) fprintf(r->cli->err, "cleanrun run: %s\n", why->text); /* a broken standard error is no reason to stop */
+    (void) fprintf(r->cli->err, "cleanrun run: %s\n",
+                   why->text); /* a broken standard error is no reason to stop */
     if (kept && r->options.json)
         run_say(r, "error", "%s", why->text);
     else if (kept)
-        cli_say(r->cli, "%-10s ERROR in stage %s; logs are kept in %s", "result", r->stage, r->dir.path);
+        cli_say(r->cli, "%-10s ERROR in stage %s; logs are kept in %s", "result", r->stage,
+                r->dir.path);
     if (r->interrupted)
         return EXIT_INTERRUPTED;
     return why->kind == ERR_USAGE ? EXIT_USAGE : EXIT_ERROR;

@@ -1,7 +1,7 @@
 /*
- * run: one execution of a gate, from the refusal of overrides to the sealed directory. A value on cmd_run's stack;
- * it moves only forward through its stages and ends in exactly one of run_finish (a manifest) or run_abort (a note of
- * what failed, no evidence).
+ * run: one execution of a gate, from the refusal of overrides to the sealed directory. A value on
+ * cmd_run's stack; it moves only forward through its stages and ends in exactly one of run_finish
+ * (a manifest) or run_abort (a note of what failed, no evidence).
  */
 #pragma once
 
@@ -56,21 +56,24 @@ struct run {
     struct artifact artifact;
     cJSON *patterns, *facts, *readings, *before, *steps;
     struct measure measure;
-    char control[RUN_ID_SIZE];  /* of the control that fits, "" when unpaired */
+    char control[RUN_ID_SIZE]; /* of the control that fits, "" when unpaired */
     bool measured, interrupted;
-    const char *stage;          /* what is being done, for error.json */
-    char *faults[RUN_FAULTS_MAX]; /* why the run is a FAIL: it was carried out, and this is what is wrong with it */
+    const char *stage;            /* what is being done, for error.json */
+    char *faults[RUN_FAULTS_MAX]; /* why the run is a FAIL: it was carried out, and this is what is
+                                     wrong with it */
     size_t n_faults;
 };
 
 /* Remembers a fault; the evidence is kept and the run is a FAIL. */
 void run_fault(struct run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One talk line per event, or one JSON object per line with --json. */
-void run_say(struct run *r, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void run_say(struct run *r, const char *what, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* After measuring (or building, with build_only): fingerprint again, report, acceptance, audit, manifest, durable directory.
- * *out_exit: the local verdict's exit code. */
+/* After measuring (or building, with build_only): fingerprint again, report, acceptance, audit,
+ * manifest, durable directory. *out_exit: the local verdict's exit code. */
 int run_finish(struct run *r, int *out_exit, struct err *e) MUST_CHECK;
-/* Infrastructure failure: error.json instead of a manifest; the directory keeps its logs. Returns the exit code. */
+/* Infrastructure failure: error.json instead of a manifest; the directory keeps its logs. Returns
+ * the exit code. */
 int run_abort(struct run *r, const struct err *why);
 void run_close(struct run *r);

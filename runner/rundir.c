@@ -165,7 +165,7 @@ void rundir_close(struct rundir *d)
     free(d->path);
     free(d->name);
     free(d->partial);
-    *d = (struct rundir) {.parent_fd = -1, .fd = -1};
+    *d = (struct rundir){.parent_fd = -1, .fd = -1};
 }
 
 static bool is_partial_run(const char *name)
@@ -214,7 +214,8 @@ int machine_lock(const char *path, int *out_fd, struct err *e)
 
         holder[got > 0 ? got : 0] = '\0';
         holder[strcspn(holder, "\n")] = '\0';
-        return err_set(e, ERR_BUSY, "lock.busy", "another measurement is active on this machine (process %s)", holder);
+        return err_set(e, ERR_BUSY, "lock.busy",
+                       "another measurement is active on this machine (process %s)", holder);
     }
     n = snprintf(holder, sizeof(holder), "%d\n", (int) getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, holder, (size_t) n, 0) != n)

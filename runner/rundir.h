@@ -1,6 +1,7 @@
 /*
- * rundir: the run directory's life: written as "<name>.partial" under a lock, renamed when it is complete, so
- * a runner that dies leaves nothing that looks like evidence. Also the machine-wide lock. One thread.
+ * rundir: the run directory's life: written as "<name>.partial" under a lock, renamed when it is
+ * complete, so a runner that dies leaves nothing that looks like evidence. Also the machine-wide
+ * lock. One thread.
  */
 #pragma once
 
@@ -14,26 +15,27 @@
 
 struct rundir {
     int parent_fd;
-    int fd;            /* the directory while it is being written, locked */
-    char *path;        /* absolute path it will have */
-    char *name;        /* its last segment */
-    char *partial;     /* "<name>.partial" */
+    int fd;        /* the directory while it is being written, locked */
+    char *path;    /* absolute path it will have */
+    char *name;    /* its last segment */
+    char *partial; /* "<name>.partial" */
     bool committed;
 };
 
 /* A fresh run id: UTC start and eight random hex digits. */
 int run_id_new(char out[RUN_ID_SIZE], struct err *e) MUST_CHECK;
 
-/* path must not exist (ERR_USAGE); its parents are made. A partial directory of the same name whose runner is gone is
- * removed first. */
+/* path must not exist (ERR_USAGE); its parents are made. A partial directory of the same name whose
+ * runner is gone is removed first. */
 int rundir_open(const char *path, struct rundir *out, struct err *e) MUST_CHECK;
 /* Makes everything durable and gives the directory its name. */
 int rundir_commit(struct rundir *d, struct err *e) MUST_CHECK;
 /* Removes it unless it was committed; accepts zeroed. */
 void rundir_close(struct rundir *d);
-/* Removes partial directories of dead runners among run ids in `path`; returns how many. A live one is left alone. */
+/* Removes partial directories of dead runners among run ids in `path`; returns how many. A live one
+ * is left alone. */
 size_t rundir_sweep(const char *path);
 
-/* One measurement per machine: takes the lock file, or ERR_BUSY naming the process that holds it. The descriptor is the
- * lock. */
+/* One measurement per machine: takes the lock file, or ERR_BUSY naming the process that holds it.
+ * The descriptor is the lock. */
 int machine_lock(const char *path, int *out_fd, struct err *e) MUST_CHECK;

@@ -10,7 +10,8 @@
 #include "base/num.h"
 
 #define PROCESSES_MAX 1024
-#define THREADS_READ_MAX 256 /* beyond this a process's threads are counted, not read one by one */
+#define THREADS_READ_MAX 256 /* beyond this a process's threads are counted, not read one by one   \
+                              */
 #define TEXT_MAX 4096
 
 /* Last readings of one process; they stay in the sums after it is gone. */
@@ -282,7 +283,8 @@ void sampler_take(struct sampler *s, uint64_t t_ms)
         return; /* the tree is gone or just going: no memory of 0 is claimed */
     cpu = cpu_us(s, &sum);
     if (s->has_last && now > s->last_t_ns && cpu > s->last_cpu_us)
-        x.cpu_pct = (double) (cpu - s->last_cpu_us) * 1000.0 * 100.0 / (double) (now - s->last_t_ns);
+        x.cpu_pct =
+            (double) (cpu - s->last_cpu_us) * 1000.0 * 100.0 / (double) (now - s->last_t_ns);
     s->has_last = true;
     s->last_t_ns = now;
     s->last_cpu_us = cpu;
@@ -329,8 +331,9 @@ uint64_t sampler_cpu_us(const struct sampler *s)
 
 void sampler_write(const struct sampler *s, struct buf *out)
 {
-    buf_puts(out, "t_ms,rss_kib,cpu_pct,threads,processes,minor_faults,major_faults,voluntary_switches,"
-                  "involuntary_switches,read_bytes,write_bytes\n");
+    buf_puts(out,
+             "t_ms,rss_kib,cpu_pct,threads,processes,minor_faults,major_faults,voluntary_switches,"
+             "involuntary_switches,read_bytes,write_bytes\n");
     for (size_t i = 0; i < s->count; i++) {
         const struct sample *x = &s->ring[i];
         /* Tenths as integers: no locale, and the same text again from the same number. */

@@ -1,7 +1,8 @@
 /*
- * sampler: what one process tree uses, at a fixed interval, into a ring of fixed size. Descriptors of each
- * process stay open, so a sample costs a few preads; new processes are found through their parents' lists of
- * children. With a box, CPU time is the kernel's own for the whole group. One thread.
+ * sampler: what one process tree uses, at a fixed interval, into a ring of fixed size. Descriptors
+ * of each process stay open, so a sample costs a few preads; new processes are found through their
+ * parents' lists of children. With a box, CPU time is the kernel's own for the whole group. One
+ * thread.
  */
 #pragma once
 
@@ -32,7 +33,8 @@ struct sampler;
 int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, size_t capacity,
                 struct sampler **out, struct err *e) MUST_CHECK;
 void sampler_free(struct sampler *s);
-/* Takes one sample stamped t_ms (since the point's start). Never fails: what can't be read is left out. */
+/* Takes one sample stamped t_ms (since the point's start). Never fails: what can't be read is left
+ * out. */
 void sampler_take(struct sampler *s, uint64_t t_ms);
 bool sampler_tracks(const struct sampler *s, pid_t pid);
 size_t sampler_count(const struct sampler *s);

@@ -38,7 +38,8 @@ static int add_parent(struct source *s, const char *oid, size_t len, struct err 
     char(*grown)[SOURCE_OID_SIZE];
 
     if (s->n_parents == PARENTS_MAX)
-        return err_set(e, ERR_LIMIT, "source.parents", "HEAD has more than %d parents", PARENTS_MAX);
+        return err_set(e, ERR_LIMIT, "source.parents", "HEAD has more than %d parents",
+                       PARENTS_MAX);
     grown = realloc(s->parents, (s->n_parents + 1) * sizeof(*grown));
     if (!grown)
         return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
@@ -99,20 +100,20 @@ int source_take(const struct git *g, const char *scheme, struct source *out, str
         s.scheme = SOURCE_SCHEME_RVOIP;
         r = source_take_rvoip(g, &s, e);
     } else {
-        return err_set(e, ERR_USAGE, "source.scheme", "no scheme '%s': " SOURCE_SCHEMA " or "
-                       SOURCE_SCHEME_RVOIP, scheme);
+        return err_set(e, ERR_USAGE, "source.scheme",
+                       "no scheme '%s': " SOURCE_SCHEMA " or " SOURCE_SCHEME_RVOIP, scheme);
     }
     if (r < 0)
         return -1;
     *out = s;
-    s = (struct source) {.scheme = NULL};
+    s = (struct source){.scheme = NULL};
     return 0;
 }
 
 void source_fini(struct source *s)
 {
     free(s->parents);
-    *s = (struct source) {.scheme = NULL};
+    *s = (struct source){.scheme = NULL};
 }
 
 bool source_equal(const struct source *a, const struct source *b)

@@ -2,18 +2,20 @@
  * source: which exact source tree was built: commit, tree and a fingerprint over the real bytes.
  *
  * `cleanrun-source/1`: SHA-256 over frames F(x) = u64 little-endian length, then x:
- *   "cleanrun-source/1" NUL, F(commit), F(tree), then for every path of HEAD, of the index and of the
- *   untracked files, in byte order: F(path) F(class) F(mode) F(content), where class is "T" (in HEAD),
- *   "A" (only in the index) or "U" (untracked); mode is git's (100644, 100755, 120000, 160000) as the
- *   work tree has it, "absent" or "special"; content is the SHA-256 of the file's bytes or of the link's
- *   target, or empty (a submodule, an absent path). Then, for index entries that differ from HEAD:
- *   F("index") F(mode) F(object) F(path), and all of it again for each checked-out submodule, in the order
- *   they were met, after F("submodule") F(path) F(its commit) F(its tree).
- * Rule for ignored files: a path is left out when a .gitignore inside the tree ignores it; .git/info/exclude
- * and personal ignore files are not asked. Flags that hide changes (skip-worktree, assume-unchanged) and
- * every git setting are without effect, since bytes are read from disk. What can't be read is an error.
+ *   "cleanrun-source/1" NUL, F(commit), F(tree), then for every path of HEAD, of the index and of
+ * the untracked files, in byte order: F(path) F(class) F(mode) F(content), where class is "T" (in
+ * HEAD), "A" (only in the index) or "U" (untracked); mode is git's (100644, 100755, 120000, 160000)
+ * as the work tree has it, "absent" or "special"; content is the SHA-256 of the file's bytes or of
+ * the link's target, or empty (a submodule, an absent path). Then, for index entries that differ
+ * from HEAD: F("index") F(mode) F(object) F(path), and all of it again for each checked-out
+ * submodule, in the order they were met, after F("submodule") F(path) F(its commit) F(its tree).
+ * Rule for ignored files: a path is left out when a .gitignore inside the tree ignores it;
+ * .git/info/exclude and personal ignore files are not asked. Flags that hide changes
+ * (skip-worktree, assume-unchanged) and every git setting are without effect, since bytes are read
+ * from disk. What can't be read is an error.
  *
- * `rvoip-v1`: the first seed's digest over git's status and diff output, kept to reproduce its history.
+ * `rvoip-v1`: the first seed's digest over git's status and diff output, kept to reproduce its
+ * history.
  */
 #pragma once
 
@@ -31,19 +33,20 @@
 #define SOURCE_OID_SIZE 65
 
 struct source {
-    const char *scheme;          /* static */
+    const char *scheme; /* static */
     char commit[SOURCE_OID_SIZE];
     char tree[SOURCE_OID_SIZE];
     char (*parents)[SOURCE_OID_SIZE];
     size_t n_parents;
-    bool dirty;                  /* anything differs from the commit */
+    bool dirty; /* anything differs from the commit */
     struct digest fingerprint;
-    size_t files;                /* paths of HEAD */
-    size_t untracked;            /* other paths that were read */
+    size_t files;     /* paths of HEAD */
+    size_t untracked; /* other paths that were read */
 };
 
 /* scheme NULL: cleanrun-source/1. */
-int source_take(const struct git *g, const char *scheme, struct source *out, struct err *e) MUST_CHECK;
+int source_take(const struct git *g, const char *scheme, struct source *out,
+                struct err *e) MUST_CHECK;
 void source_fini(struct source *s); /* accepts zeroed */
 /* Same commit, tree, fingerprint and dirtiness. */
 bool source_equal(const struct source *a, const struct source *b);
@@ -63,6 +66,7 @@ struct source_seed_parts {
     const struct source_untracked *untracked;
     size_t n_untracked;
 };
-int source_rvoip_digest(const struct source_seed_parts *parts, struct digest *out, struct err *e) MUST_CHECK;
+int source_rvoip_digest(const struct source_seed_parts *parts, struct digest *out,
+                        struct err *e) MUST_CHECK;
 
 #define AUTO_SOURCE __attribute__((cleanup(source_fini)))

@@ -55,7 +55,7 @@ static void entries_fini(struct entries *l)
         free(l->extra[i]);
     free(l->extra);
     free(l->items);
-    *l = (struct entries) {.n = 0};
+    *l = (struct entries){.n = 0};
 }
 
 static struct entry *entries_add(struct entries *l, const char *path, struct err *e)
@@ -71,7 +71,7 @@ static struct entry *entries_add(struct entries *l, const char *path, struct err
         l->items = grown;
         l->cap = cap;
     }
-    l->items[l->n] = (struct entry) {.path = path};
+    l->items[l->n] = (struct entry){.path = path};
     return &l->items[l->n++];
 }
 
@@ -148,7 +148,8 @@ static void entries_merge(struct entries *l)
     l->n = kept + 1;
 }
 
-/* An untracked repository of its own: git does not list what is in it, so every file below is read. */
+/* An untracked repository of its own: git does not list what is in it, so every file below is read.
+ */
 static int add_nested(struct entries *l, const struct git *g, const char *dir, struct err *e)
 {
     AUTO_FREE char *root = NULL;
@@ -196,7 +197,8 @@ static int add_nested(struct entries *l, const struct git *g, const char *dir, s
     return r;
 }
 
-static int add_untracked(struct entries *l, const struct git *g, struct git_output *o, struct err *e)
+static int add_untracked(struct entries *l, const struct git *g, struct git_output *o,
+                         struct err *e)
 {
     for (char *p = o->data; p < o->data + o->len; p += strlen(p) + 1) {
         size_t len = strlen(p);
@@ -318,7 +320,8 @@ static int frame_submodule(struct walk *w, const struct git *g, const char *pref
         return 0;
     }
     if (w->n_queue == REPOSITORIES_MAX)
-        return err_set(e, ERR_LIMIT, "source.submodules", "more than %d submodules", REPOSITORIES_MAX);
+        return err_set(e, ERR_LIMIT, "source.submodules", "more than %d submodules",
+                       REPOSITORIES_MAX);
     if (asprintf(&full, "%s%s%s", prefix, *prefix ? "/" : "", x->path) < 0)
         return no_memory(e);
     w->queue[w->n_queue++].prefix = full;
@@ -369,8 +372,8 @@ static int list_paths(const struct git *g, struct git_output o[3], struct entrie
 {
     static const char *const head[] = {"ls-tree", "-r", "-z", "--full-tree", "HEAD", NULL};
     static const char *const index[] = {"ls-files", "-s", "-z", NULL};
-    static const char *const others[] = {"ls-files", "--others", "--exclude-per-directory=.gitignore",
-                                         "-z", NULL};
+    static const char *const others[] = {"ls-files", "--others",
+                                         "--exclude-per-directory=.gitignore", "-z", NULL};
 
     if (git_run(g, head, false, &o[0], e) < 0 || git_run(g, index, false, &o[1], e) < 0 ||
         git_run(g, others, false, &o[2], e) < 0)
@@ -382,14 +385,15 @@ static int list_paths(const struct git *g, struct git_output o[3], struct entrie
     return 0;
 }
 
-/* Asks git, through an index made for this question, whether any path of HEAD differs on disk: no flag or
- * cached time stamp of the real index can hide a change, and in-tree line-end attributes still hold. */
+/* Asks git, through an index made for this question, whether any path of HEAD differs on disk: no
+ * flag or cached time stamp of the real index can hide a change, and in-tree line-end attributes
+ * still hold. */
 static int differs_from_head(const struct git *g, bool *out, struct err *e)
 {
     static const char *const read_tree[] = {"read-tree", "HEAD", NULL};
     static const char *const refresh[] = {"update-index", "-q", "--refresh", NULL};
-    static const char *const differ[] = {"diff-files", "--raw", "-z", "--no-renames",
-                                         "--ignore-submodules=dirty", NULL};
+    static const char *const differ[] = {
+        "diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=dirty", NULL};
     struct git_output o[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
     struct git with_index = *g;
     char dir[] = "/tmp/cleanrun-index-XXXXXX";
@@ -458,7 +462,8 @@ static int take_submodule(struct walk *w, const struct git *g, const char *prefi
         return err_wrap(e, "submodule %s", prefix);
     /* A broken one would make git answer for the tree around it. */
     if (strcmp(inner.root, directory) != 0)
-        return err_set(e, ERR_INPUT, "source.submodule", "submodule %s is no work tree of its own", prefix);
+        return err_set(e, ERR_INPUT, "source.submodule", "submodule %s is no work tree of its own",
+                       prefix);
     source_frame_text(w->digest, "submodule");
     source_frame_text(w->digest, prefix);
     source_frame_text(w->digest, head.commit);

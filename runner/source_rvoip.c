@@ -1,4 +1,5 @@
-/* The first seed's fingerprint (seed-rvoip §5): kept so that its published digests can be checked. */
+/* The first seed's fingerprint (seed-rvoip §5): kept so that its published digests can be checked.
+ */
 #include "runner/source_frame.h"
 
 #include <errno.h>
@@ -90,8 +91,9 @@ static int frame_file(struct digest_state *d, const struct git *g, const char *p
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_errno(e, "source.read", "cannot read '%s'", path);
     if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_INPUT, "source.kind", "'%s' is not a file: the " SOURCE_SCHEME_RVOIP
-                       " scheme can't cover it", path);
+        return err_set(e, ERR_INPUT, "source.kind",
+                       "'%s' is not a file: the " SOURCE_SCHEME_RVOIP " scheme can't cover it",
+                       path);
     return frame_fd(d, fd, (uint64_t) st.st_size, path, e);
 }
 
@@ -100,8 +102,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-static int frame_untracked(struct digest_state *d, const struct git *g, const struct git_output *list,
-                           size_t *out_n, struct err *e)
+static int frame_untracked(struct digest_state *d, const struct git *g,
+                           const struct git_output *list, size_t *out_n, struct err *e)
 {
     size_t n = 0;
     AUTO_FREE const char **names = NULL;
@@ -139,15 +141,17 @@ int source_take_rvoip(const struct git *g, struct source *out, struct err *e)
 {
     static const char *const status_args[] = {"status", "--porcelain=v1", "-z",
                                               "--untracked-files=all", NULL};
-    static const char *const diff_args[] = {"diff", "--no-ext-diff", "--binary", "HEAD", "--", ".", NULL};
-    static const char *const list_args[] = {"ls-files", "--others", "--exclude-standard", "-z", NULL};
+    static const char *const diff_args[] = {"diff", "--no-ext-diff", "--binary", "HEAD", "--", ".",
+                                            NULL};
+    static const char *const list_args[] = {"ls-files", "--others", "--exclude-standard", "-z",
+                                            NULL};
     AUTO_GIT_OUTPUT struct git_output status = {.data = NULL};
     AUTO_GIT_OUTPUT struct git_output diff = {.data = NULL};
     AUTO_GIT_OUTPUT struct git_output list = {.data = NULL};
 
     if (source_head(g, out, e) < 0 || count_files(g, &out->files, e) < 0 ||
-        git_run(g, status_args, false, &status, e) < 0 || git_run(g, diff_args, false, &diff, e) < 0 ||
-        git_run(g, list_args, false, &list, e) < 0)
+        git_run(g, status_args, false, &status, e) < 0 ||
+        git_run(g, diff_args, false, &diff, e) < 0 || git_run(g, list_args, false, &list, e) < 0)
         return -1;
     struct source_seed_parts parts = {.commit = out->commit,
                                       .status = status.data,

@@ -42,8 +42,8 @@ static int seal(const char *directory, const char *key_path, const char *archive
     return r;
 }
 
-int submit_run(struct cli *c, const struct cli_args *a, const char *directory, const char *project, const char *gate,
-               int code)
+int submit_run(struct cli *c, const struct cli_args *a, const char *directory, const char *project,
+               const char *gate, int code)
 {
     const char *key = cli_get(a, "key");
     struct err e = ERR_INIT;

@@ -7,6 +7,7 @@
 
 /* --push without what it needs is ERR_USAGE before anything starts. */
 int submit_check_options(const struct cli_args *a, struct err *e) MUST_CHECK;
-/* Seals the directory as <directory>.tar when --key is given, pushes with --push. Returns the exit code: `code` when neither
- * was asked, the server's verdict after a push. */
-int submit_run(struct cli *c, const struct cli_args *a, const char *directory, const char *project, const char *gate, int code);
+/* Seals the directory as <directory>.tar when --key is given, pushes with --push. Returns the exit
+ * code: `code` when neither was asked, the server's verdict after a push. */
+int submit_run(struct cli *c, const struct cli_args *a, const char *directory, const char *project,
+               const char *gate, int code);

@@ -37,7 +37,8 @@ static const char definition[] =
     "    audit:\n"
     "      paths: {required: [s/p.json]}\n"
     "      metrics:\n"
-    "        - {path: /results/n, label: n, unit: items, worse: higher, tolerance_pct: 10, gated: true}\n"
+    "        - {path: /results/n, label: n, unit: items, worse: higher, tolerance_pct: 10, gated: "
+    "true}\n"
     "%s";
 
 static char *concat(const char *a, const char *b, const char *c)
@@ -68,12 +69,16 @@ static char *with_repo(const char *text, const char *repo)
 void project_git(const struct project *p, const char *const argv[])
 {
     static const char *const env[] = {
-        "GIT_AUTHOR_NAME=Fixture",         "GIT_AUTHOR_EMAIL=fixture@example.invalid",
-        "GIT_COMMITTER_NAME=Fixture",      "GIT_COMMITTER_EMAIL=fixture@example.invalid",
-        "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
-        "GIT_CONFIG_GLOBAL=/dev/null",     NULL,
+        "GIT_AUTHOR_NAME=Fixture",
+        "GIT_AUTHOR_EMAIL=fixture@example.invalid",
+        "GIT_COMMITTER_NAME=Fixture",
+        "GIT_COMMITTER_EMAIL=fixture@example.invalid",
+        "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
+        "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
+        "GIT_CONFIG_GLOBAL=/dev/null",
+        NULL,
     };
-    const char *full[ARGS_MAX] = { "git" };
+    const char *full[ARGS_MAX] = {"git"};
     struct test_run r;
     size_t n = 1;
 
@@ -88,13 +93,13 @@ void project_git(const struct project *p, const char *const argv[])
 
 void project_new(struct project *p, const char *behaviour, const char *extra)
 {
-    static const char *const init[] = { "init", "-q", "-b", "main", ".", NULL };
-    static const char *const add[] = { "add", ".", NULL };
-    static const char *const commit[] = { "commit", "-q", "-m", "fixture", NULL };
+    static const char *const init[] = {"init", "-q", "-b", "main", ".", NULL};
+    static const char *const add[] = {"add", ".", NULL};
+    static const char *const commit[] = {"commit", "-q", "-m", "fixture", NULL};
     char *source = test_read("tests/runner/workload.c", NULL);
     char *text = NULL;
 
-    *p = (struct project) { .dir = test_dir_new() };
+    *p = (struct project){.dir = test_dir_new()};
     p->repo = test_join(p->dir, "repo");
     p->state = test_join(p->dir, "state");
     assert_int_equal(mkdir(p->repo, 0755), 0);
@@ -102,7 +107,8 @@ void project_new(struct project *p, const char *behaviour, const char *extra)
     p->env[1] = concat("CLEANRUN_LOCK=", p->dir, "/lock");
     char *words = with_repo(behaviour, p->repo);
 
-    assert_true(asprintf(&text, definition, words, extra ? extra : "") >= 0); /* NOLINT: a literal of ours */
+    assert_true(asprintf(&text, definition, words, extra ? extra : "") >=
+                0); /* NOLINT: a literal of ours */
     test_write_text(p->repo, "cleanrun.yaml", text);
     test_write_text(p->repo, "workload.c", source);
     test_write_text(p->repo, ".gitignore", "/workload\n/ignored/\n");
@@ -121,14 +127,15 @@ void project_free(struct project *p)
     free(p->state);
     for (size_t i = 0; p->env[i]; i++)
         free(p->env[i]);
-    *p = (struct project) { .dir = NULL };
+    *p = (struct project){.dir = NULL};
 }
 
-void project_cleanrun(const struct project *p, const char *const args[], const char *const env[], struct test_run *r)
+void project_cleanrun(const struct project *p, const char *const args[], const char *const env[],
+                      struct test_run *r)
 {
     char *program = test_join(test_build_root(), "runner/cleanrun");
-    const char *full[ARGS_MAX] = { program };
-    const char *all_env[16] = { NULL };
+    const char *full[ARGS_MAX] = {program};
+    const char *all_env[16] = {NULL};
     size_t n = 1, k = 0;
 
     for (size_t i = 0; args[i] && n < ARGS_MAX - 1; i++)
@@ -144,7 +151,7 @@ void project_cleanrun(const struct project *p, const char *const args[], const c
 void project_measure(const struct project *p, const char *const args[], struct test_run *r)
 {
     char *out = project_out(p, "");
-    const char *full[ARGS_MAX] = { "run", "g", "--json", "--out", out };
+    const char *full[ARGS_MAX] = {"run", "g", "--json", "--out", out};
     size_t n = 5;
 
     out[strlen(out) - 1] = '\0';

@@ -1,26 +1,30 @@
 /*
- * project: a git repository with the test workload, a gate for it, and the real cleanrun program run on it, each in a
- * directory of its own. Helpers fail the running test themselves. Include after support.h.
+ * project: a git repository with the test workload, a gate for it, and the real cleanrun program
+ * run on it, each in a directory of its own. Helpers fail the running test themselves. Include
+ * after support.h.
  */
 #pragma once
 
 #include "tests/lib/support.h"
 
 struct project {
-    char *dir;   /* removed by project_free */
+    char *dir; /* removed by project_free */
     char *repo;
     char *state; /* XDG_STATE_HOME */
     char *env[8];
 };
 
-/* behaviour: the workload's arguments as YAML list items, such as "ok" or "edit-source, REPO". The word REPO becomes the
- * repository's path. extra: lines added to the gate (six spaces deep by their own), or NULL. */
+/* behaviour: the workload's arguments as YAML list items, such as "ok" or "edit-source, REPO". The
+ * word REPO becomes the repository's path. extra: lines added to the gate (six spaces deep by their
+ * own), or NULL. */
 void project_new(struct project *p, const char *behaviour, const char *extra);
 void project_free(struct project *p);
 /* Runs git in the repository with a fixed identity. */
 void project_git(const struct project *p, const char *const argv[]);
-/* cleanrun with these arguments (without the program's name), in the repository; env: more variables or NULL. */
-void project_cleanrun(const struct project *p, const char *const args[], const char *const env[], struct test_run *r);
+/* cleanrun with these arguments (without the program's name), in the repository; env: more
+ * variables or NULL. */
+void project_cleanrun(const struct project *p, const char *const args[], const char *const env[],
+                      struct test_run *r);
 /* `cleanrun run g --out <dir>/out --json …`; args may be NULL. */
 void project_measure(const struct project *p, const char *const args[], struct test_run *r);
 /* "<dir>/out/<name>" */

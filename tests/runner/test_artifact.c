@@ -16,17 +16,20 @@
 #include "runner/child.h"
 #include "runner/mapped.h"
 
-#define LINE(kind, name, src, exe, fresh)                                                                              \
-    "{\"reason\":\"compiler-artifact\",\"package_id\":\"p\",\"manifest_path\":\"/w/Cargo.toml\",\"target\":{\"kind\":[\"" kind    \
-    "\"],\"crate_types\":[\"bin\"],\"name\":\"" name "\",\"src_path\":\"" src "\"},\"profile\":{\"opt_level\":\"3\"},"           \
+#define LINE(kind, name, src, exe, fresh)                                                          \
+    "{\"reason\":\"compiler-artifact\",\"package_id\":\"p\",\"manifest_path\":\"/w/"               \
+    "Cargo.toml\",\"target\":{\"kind\":[\"" kind "\"],\"crate_types\":[\"bin\"],\"name\":\"" name  \
+    "\",\"src_path\":\"" src "\"},\"profile\":{\"opt_level\":\"3\"},"                              \
     "\"features\":[\"perf-tests\"],\"filenames\":[],\"executable\":" exe ",\"fresh\":" fresh "}\n"
 #define DONE "{\"reason\":\"build-finished\",\"success\":true}\n"
 
-#define GOOD LINE("test", "perf_call", "/w/tests/perf_call.rs", "\"/w/target/perf_call-1\"", "false")
+#define GOOD                                                                                       \
+    LINE("test", "perf_call", "/w/tests/perf_call.rs", "\"/w/target/perf_call-1\"", "false")
 
 static int cargo(const char *messages, const char *src, char **path, cJSON **details, struct err *e)
 {
-    struct artifact_wanted wanted = { .target = "perf_call", .kind = "test", .src_path = src, .root = "/w" };
+    struct artifact_wanted wanted = {
+        .target = "perf_call", .kind = "test", .src_path = src, .root = "/w"};
 
     return artifact_from_cargo(&wanted, messages, strlen(messages), path, details, e);
 }
@@ -52,8 +55,9 @@ static void repeated_messages_and_plain_text_are_fine(void **state) /* ART-01 */
     struct err e = ERR_INIT;
 
     (void) state;
-    assert_int_equal(cargo("   Compiling perf v0.1\n" GOOD "warning: unused\n\n" GOOD DONE "    Finished\n", NULL, &path,
-                           &details, &e),
+    assert_int_equal(cargo("   Compiling perf v0.1\n" GOOD "warning: unused\n\n" GOOD DONE
+                           "    Finished\n",
+                           NULL, &path, &details, &e),
                      0);
     assert_string_equal(path, "/w/target/perf_call-1");
     assert_string_equal(json_get(details, "features")->child->valuestring, "perf-tests");
@@ -67,11 +71,15 @@ static void anything_but_one_executable_is_refused(void **state) /* ART-03, ART-
     (void) state;
     refused(DONE, NULL, "exactly one");
     refused("", NULL, "did not finish");
-    refused(LINE("test", "other", "/w/tests/perf_call.rs", "\"/w/target/o\"", "true") DONE, NULL, "exactly one");
-    refused(LINE("bin", "perf_call", "/w/tests/perf_call.rs", "\"/w/target/o\"", "true") DONE, NULL, "exactly one");
-    refused(LINE("test", "perf_call", "/w/tests/perf_call.rs", "null", "true") DONE, NULL, "exactly one");
-    refused(GOOD LINE("test", "perf_call", "/w/tests/perf_call.rs", "\"/w/target/perf_call-2\"", "true") DONE, NULL,
-            "found 2");
+    refused(LINE("test", "other", "/w/tests/perf_call.rs", "\"/w/target/o\"", "true") DONE, NULL,
+            "exactly one");
+    refused(LINE("bin", "perf_call", "/w/tests/perf_call.rs", "\"/w/target/o\"", "true") DONE, NULL,
+            "exactly one");
+    refused(LINE("test", "perf_call", "/w/tests/perf_call.rs", "null", "true") DONE, NULL,
+            "exactly one");
+    refused(GOOD LINE("test", "perf_call", "/w/tests/perf_call.rs", "\"/w/target/perf_call-2\"",
+                      "true") DONE,
+            NULL, "found 2");
     refused(GOOD DONE, "tests/another.rs", "exactly one");
 }
 
@@ -107,10 +115,10 @@ static void real_cargo_messages_are_read(void **state)
     static const struct {
         const char *file, *kind, *ends;
     } rows[] = {
-        { "helloworld-build.ndjson", "bin", "release/helloworld" },
-        { "helloworld-fresh.ndjson", "bin", "release/helloworld" },
-        { "helloworld-stderr-merged.txt", "bin", "debug/helloworld" },
-        { "helloworld-test-norun.ndjson", "bin", "deps/helloworld-c3a78d6ebb21ba3f" },
+        {"helloworld-build.ndjson", "bin", "release/helloworld"},
+        {"helloworld-fresh.ndjson", "bin", "release/helloworld"},
+        {"helloworld-stderr-merged.txt", "bin", "debug/helloworld"},
+        {"helloworld-test-norun.ndjson", "bin", "deps/helloworld-c3a78d6ebb21ba3f"},
     };
     char *dir = test_shared("data/formats/cargo-json");
 
@@ -124,7 +132,7 @@ static void real_cargo_messages_are_read(void **state)
         cJSON *details = NULL;
         struct err e = ERR_INIT;
 
-        struct artifact_wanted wanted = { .target = "helloworld", .kind = rows[i].kind, .root = "/" };
+        struct artifact_wanted wanted = {.target = "helloworld", .kind = rows[i].kind, .root = "/"};
 
         if (artifact_from_cargo(&wanted, text, len, &path, &details, &e) < 0)
             fail_msg("%s: %s", rows[i].file, e.text);
@@ -135,7 +143,8 @@ static void real_cargo_messages_are_read(void **state)
         free(text);
         free(name);
     }
-    static const char *const bad[] = { "build-failed.ndjson", "await-call-tree-lib.ndjson", "external-tools-doc-messages.jsonc" };
+    static const char *const bad[] = {"build-failed.ndjson", "await-call-tree-lib.ndjson",
+                                      "external-tools-doc-messages.jsonc"};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char *name = test_join(dir, bad[i]), *path = NULL;
@@ -144,7 +153,7 @@ static void real_cargo_messages_are_read(void **state)
         cJSON *details = NULL;
         struct err e = ERR_INIT;
 
-        struct artifact_wanted wanted = { .target = "helloworld", .root = "/" };
+        struct artifact_wanted wanted = {.target = "helloworld", .root = "/"};
 
         assert_int_equal(artifact_from_cargo(&wanted, text, len, &path, &details, &e), -1);
         free(text);
@@ -157,10 +166,12 @@ static void meson_targets_are_read(void **state)
 {
     static const char good[] =
         "[{\"name\":\"lib\",\"type\":\"static library\",\"filename\":[\"/b/liblib.a\"]},"
-        "{\"name\":\"kv\",\"type\":\"executable\",\"filename\":[\"/b/kv\"],\"build_by_default\":true}]";
-    static const char twice[] = "[{\"name\":\"kv\",\"type\":\"executable\",\"filename\":[\"/b/kv\"]},"
-                                "{\"name\":\"kv\",\"type\":\"executable\",\"filename\":[\"/b/sub/kv\"]}]";
-    const struct artifact_wanted kv = { .target = "kv" }, lib = { .target = "lib" };
+        "{\"name\":\"kv\",\"type\":\"executable\",\"filename\":[\"/b/"
+        "kv\"],\"build_by_default\":true}]";
+    static const char twice[] =
+        "[{\"name\":\"kv\",\"type\":\"executable\",\"filename\":[\"/b/kv\"]},"
+        "{\"name\":\"kv\",\"type\":\"executable\",\"filename\":[\"/b/sub/kv\"]}]";
+    const struct artifact_wanted kv = {.target = "kv"}, lib = {.target = "lib"};
     char *path = NULL;
     cJSON *details = NULL;
     struct err e = ERR_INIT;
@@ -180,7 +191,7 @@ static void meson_targets_are_read(void **state)
 static char *copy_program(const char *dir, const char *name, const char *from, mode_t mode)
 {
     char *path = test_join(dir, name);
-    const char *const argv[] = { "cp", "-L", from, path, NULL };
+    const char *const argv[] = {"cp", "-L", from, path, NULL};
     struct test_run r;
 
     test_run(argv, NULL, NULL, NULL, &r);
@@ -195,7 +206,8 @@ static void only_regular_executable_elf_files_are_opened(void **state) /* ART-05
     char *dir = test_dir_new();
     char *good = copy_program(dir, "good", "/bin/true", 0755);
     char *plain = copy_program(dir, "plain", "/bin/true", 0644);
-    char *script = test_join(dir, "script"), *text = test_join(dir, "text"), *gone = test_join(dir, "gone");
+    char *script = test_join(dir, "script"), *text = test_join(dir, "text"),
+         *gone = test_join(dir, "gone");
     struct artifact a;
     struct err e = ERR_INIT;
     bool same = false;
@@ -210,7 +222,8 @@ static void only_regular_executable_elf_files_are_opened(void **state) /* ART-05
     assert_true(a.size > 1000);
     assert_int_equal(artifact_unchanged(&a, &same, &e), 0);
     assert_true(same);
-    /* Another file under the same name does not touch what was opened; a byte written in place does. */
+    /* Another file under the same name does not touch what was opened; a byte written in place
+     * does. */
     int fd = open(good, O_WRONLY);
 
     assert_int_equal(pwrite(fd, "X", 1, 100), 1);
@@ -237,7 +250,7 @@ static void only_regular_executable_elf_files_are_opened(void **state) /* ART-05
 
 static void pause_ms(long ms)
 {
-    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
 
     nanosleep(&t, NULL);
 }
@@ -245,13 +258,14 @@ static void pause_ms(long ms)
 /* A sleeping program with a library of its own. */
 static void start_with_library(const char *library, struct child *child)
 {
-    const char *const argv[] = { "sleep", "30", NULL };
+    const char *const argv[] = {"sleep", "30", NULL};
     char preload[4200];
-    const char *const envp[] = { preload, NULL };
+    const char *const envp[] = {preload, NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
     struct err e = ERR_INIT;
 
-    assert_true((size_t) snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library) < sizeof preload);
+    assert_true((size_t) snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library) <
+                sizeof preload);
     spec.argv = argv;
     spec.envp = envp;
     spec.path = "/usr/bin:/bin";
@@ -281,8 +295,9 @@ static void scan_until(struct mapped *m, pid_t pid, size_t files)
 
 static char *library_path(void)
 {
-    static const char *const places[] = { "/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libm.so.6",
-                                          "/lib/aarch64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6" };
+    static const char *const places[] = {
+        "/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libm.so.6",
+        "/lib/aarch64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6"};
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         if (access(places[i], R_OK) == 0)
@@ -313,7 +328,8 @@ static void a_library_changed_in_place_is_noticed(void **state)
     assert_int_equal(mapped_to_json(m, &j, &e), 0);
     cJSON_ArrayForEach(row, j)
     {
-        listed = listed || !strcmp(json_get(row, "name")->valuestring, "libown.so"); /* relative to the source root */
+        listed = listed || !strcmp(json_get(row, "name")->valuestring,
+                                   "libown.so"); /* relative to the source root */
         assert_int_equal(strlen(json_get(row, "sha256")->valuestring), 64);
     }
     assert_true(listed);
@@ -367,8 +383,8 @@ static void another_program_behind_proc_exe_is_noticed(void **state)
     struct mapped *m = NULL;
     struct err e = ERR_INIT;
     const char *changed = NULL;
-    const char *const argv[] = { "sleep", "30", NULL };
-    const char *const envp[] = { NULL };
+    const char *const argv[] = {"sleep", "30", NULL};
+    const char *const envp[] = {NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
 
     (void) state;

@@ -47,7 +47,8 @@ static const char *text(const struct buf *b)
 }
 
 /* Runs a program to its end under the loop. */
-static int run(struct child_spec *spec, uint64_t timeout_ms, struct seen *s, struct loop_result *r, struct err *e)
+static int run(struct child_spec *spec, uint64_t timeout_ms, struct seen *s, struct loop_result *r,
+               struct err *e)
 {
     int pipes[3][2];
     struct child child;
@@ -62,14 +63,14 @@ static int run(struct child_spec *spec, uint64_t timeout_ms, struct seen *s, str
     for (int i = 0; i < 3; i++)
         close(pipes[i][1]);
     if (started == 0) {
-        struct loop loop = { .child = &child,
-                             .streams = { { pipes[0][0], to_buf, &s->out },
-                                          { pipes[1][0], to_buf, &s->err },
-                                          { pipes[2][0], to_buf, &s->extra } },
-                             .n_streams = 3,
-                             .timeout_ms = timeout_ms,
-                             .grace_ms = 100,
-                             .signal_fd = -1 };
+        struct loop loop = {.child = &child,
+                            .streams = {{pipes[0][0], to_buf, &s->out},
+                                        {pipes[1][0], to_buf, &s->err},
+                                        {pipes[2][0], to_buf, &s->extra}},
+                            .n_streams = 3,
+                            .timeout_ms = timeout_ms,
+                            .grace_ms = 100,
+                            .signal_fd = -1};
 
         started = loop_run(&loop, r, e);
         child_fini(&child);
@@ -81,8 +82,8 @@ static int run(struct child_spec *spec, uint64_t timeout_ms, struct seen *s, str
 
 static void shell(const char *script, uint64_t timeout_ms, struct seen *s, struct loop_result *r)
 {
-    const char *const argv[] = { "sh", "-c", script, NULL };
-    const char *const envp[] = { "PATH=" PATH, "ONLY=this", NULL };
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    const char *const envp[] = {"PATH=" PATH, "ONLY=this", NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
     struct err e = ERR_INIT;
 
@@ -96,8 +97,8 @@ static void shell(const char *script, uint64_t timeout_ms, struct seen *s, struc
 
 static void output_status_and_descriptor_3_arrive(void **state)
 {
-    struct seen s;
-    struct loop_result r;
+    struct seen s = {.out = {.data = NULL}};
+    struct loop_result r = {.end = LOOP_ENDED};
 
     (void) state;
     shell("echo out; echo err >&2; echo mark >&3; exit 7", 5000, &s, &r);
@@ -112,8 +113,8 @@ static void output_status_and_descriptor_3_arrive(void **state)
 
 static void a_program_s_own_signal_is_told(void **state)
 {
-    struct seen s;
-    struct loop_result r;
+    struct seen s = {.out = {.data = NULL}};
+    struct loop_result r = {.end = LOOP_ENDED};
 
     (void) state;
     shell("kill -SEGV $$", 5000, &s, &r);
@@ -125,13 +126,15 @@ static void a_program_s_own_signal_is_told(void **state)
 
 static void environment_and_descriptors_are_exactly_those_given(void **state)
 {
-    struct seen s;
-    struct loop_result r;
+    struct seen s = {.out = {.data = NULL}};
+    struct loop_result r = {.end = LOOP_ENDED};
     int leak = open("/dev/null", O_RDONLY); /* deliberately not close-on-exec */
 
     (void) state;
     assert_true(leak >= 0);
-    shell("env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= | sort; for n in 0 1 2 3 4 5 6 7 8 9 20 21; do readlink -q /proc/$$/fd/$n >&2 && echo fd $n; done", 5000, &s, &r);
+    shell("env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= | sort; for n in 0 1 2 3 4 5 6 7 8 9 20 21; do "
+          "readlink -q /proc/$$/fd/$n >&2 && echo fd $n; done",
+          5000, &s, &r);
     close(leak);
     assert_string_equal(text(&s.out), "ONLY=this\nPATH=" PATH "\nfd 0\nfd 1\nfd 2\nfd 3\n");
     seen_fini(&s);
@@ -139,8 +142,8 @@ static void environment_and_descriptors_are_exactly_those_given(void **state)
 
 static void signals_are_reset_and_unblocked(void **state)
 {
-    struct seen s;
-    struct loop_result r;
+    struct seen s = {.out = {.data = NULL}};
+    struct loop_result r = {.end = LOOP_ENDED};
     sigset_t set, old;
 
     (void) state;
@@ -158,8 +161,8 @@ static void signals_are_reset_and_unblocked(void **state)
 
 static void time_out_ends_the_whole_group(void **state)
 {
-    struct seen s;
-    struct loop_result r;
+    struct seen s = {.out = {.data = NULL}};
+    struct loop_result r = {.end = LOOP_ENDED};
     uint64_t began = clock_monotonic_ns();
 
     (void) state;
@@ -177,8 +180,8 @@ static void time_out_ends_the_whole_group(void **state)
 
 static void orphans_are_found_and_ended(void **state)
 {
-    struct seen s;
-    struct loop_result r;
+    struct seen s = {.out = {.data = NULL}};
+    struct loop_result r = {.end = LOOP_ENDED};
 
     (void) state;
     shell("setsid sh -c 'sleep 60 & echo $!; sleep 60' & sleep 0.3", 5000, &s, &r);
@@ -192,8 +195,8 @@ static void orphans_are_found_and_ended(void **state)
 
 static void output_held_open_by_a_descendant_does_not_hang(void **state)
 {
-    struct seen s;
-    struct loop_result r;
+    struct seen s = {.out = {.data = NULL}};
+    struct loop_result r = {.end = LOOP_ENDED};
     uint64_t began = clock_monotonic_ns();
 
     (void) state;
@@ -205,9 +208,9 @@ static void output_held_open_by_a_descendant_does_not_hang(void **state)
 
 static void failing_to_start_is_an_error_not_an_exit_code(void **state)
 {
-    const char *const missing[] = { "no-such-program-here", NULL };
-    const char *const directory[] = { "/tmp", NULL };
-    const char *const envp[] = { NULL };
+    const char *const missing[] = {"no-such-program-here", NULL};
+    const char *const directory[] = {"/tmp", NULL};
+    const char *const envp[] = {NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
     struct child child;
     struct err e = ERR_INIT;
@@ -224,12 +227,12 @@ static void failing_to_start_is_an_error_not_an_exit_code(void **state)
     char *dir = test_dir_new(), *file = test_join(dir, "x");
 
     test_write_text(dir, "x", "not a program");
-    const char *const chmod[] = { "chmod", "755", file, NULL };
+    const char *const chmod[] = {"chmod", "755", file, NULL};
     struct test_run made;
 
     test_run(chmod, NULL, NULL, NULL, &made);
     test_run_fini(&made);
-    const char *const broken[] = { file, NULL };
+    const char *const broken[] = {file, NULL};
 
     spec.argv = broken;
     assert_int_equal(child_start(&spec, &child, &e), -1);
@@ -240,15 +243,15 @@ static void failing_to_start_is_an_error_not_an_exit_code(void **state)
 
 static void a_descriptor_starts_what_was_opened_not_what_the_name_means_now(void **state)
 {
-    const char *const argv[] = { "named", "second argument", NULL };
-    const char *const envp[] = { NULL };
+    const char *const argv[] = {"named", "second argument", NULL};
+    const char *const envp[] = {NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
-    struct seen s;
-    struct loop_result r;
+    struct seen s = {.out = {.data = NULL}};
+    struct loop_result r = {.end = LOOP_ENDED};
     struct err e = ERR_INIT;
     char *dir = test_dir_new(), *program = test_join(dir, "program");
-    const char *const copy[] = { "cp", "/bin/echo", program, NULL };
-    const char *const replace[] = { "cp", "--remove-destination", "/bin/false", program, NULL };
+    const char *const copy[] = {"cp", "/bin/echo", program, NULL};
+    const char *const replace[] = {"cp", "--remove-destination", "/bin/false", program, NULL};
     struct test_run made;
 
     (void) state;
@@ -290,10 +293,11 @@ static int fail_tick(void *context, uint64_t missed, struct err *e)
     return err_set(e, ERR_SYS, "test.tick", "the tick failed");
 }
 
-static int loop_with_timer(int (*tick)(void *, uint64_t, struct err *), void *context, struct loop_result *r, struct err *e)
+static int loop_with_timer(int (*tick)(void *, uint64_t, struct err *), void *context,
+                           struct loop_result *r, struct err *e)
 {
-    const char *const argv[] = { "sleep", "0.5", NULL };
-    const char *const envp[] = { NULL };
+    const char *const argv[] = {"sleep", "0.5", NULL};
+    const char *const envp[] = {NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
     struct child child;
 
@@ -301,7 +305,8 @@ static int loop_with_timer(int (*tick)(void *, uint64_t, struct err *), void *co
     spec.envp = envp;
     spec.path = PATH;
     assert_int_equal(child_start(&spec, &child, e), 0);
-    struct loop loop = { .child = &child, .timers = { { 0, 20000000, tick, context } }, .n_timers = 1, .signal_fd = -1 };
+    struct loop loop = {
+        .child = &child, .timers = {{0, 20000000, tick, context}}, .n_timers = 1, .signal_fd = -1};
     int result = loop_run(&loop, r, e);
 
     child_fini(&child);
@@ -310,8 +315,8 @@ static int loop_with_timer(int (*tick)(void *, uint64_t, struct err *), void *co
 
 static void timers_tick_while_the_program_runs(void **state)
 {
-    struct ticks t = { 0 };
-    struct loop_result r;
+    struct ticks t = {0};
+    struct loop_result r = {.end = LOOP_ENDED};
     struct err e = ERR_INIT;
 
     (void) state;
@@ -322,7 +327,7 @@ static void timers_tick_while_the_program_runs(void **state)
 
 static void a_failing_callback_ends_the_program_and_is_told(void **state)
 {
-    struct loop_result r;
+    struct loop_result r = {.end = LOOP_ENDED};
     struct err e = ERR_INIT;
     uint64_t began = clock_monotonic_ns();
 
@@ -334,11 +339,11 @@ static void a_failing_callback_ends_the_program_and_is_told(void **state)
 
 static void our_own_signal_interrupts_the_loop(void **state)
 {
-    const char *const argv[] = { "sleep", "30", NULL };
-    const char *const envp[] = { NULL };
+    const char *const argv[] = {"sleep", "30", NULL};
+    const char *const envp[] = {NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
     struct child child;
-    struct loop_result r;
+    struct loop_result r = {.end = LOOP_ENDED};
     struct err e = ERR_INIT;
     int fd = -1;
 
@@ -349,7 +354,7 @@ static void our_own_signal_interrupts_the_loop(void **state)
     spec.path = PATH;
     assert_int_equal(child_start(&spec, &child, &e), 0);
     assert_int_equal(kill(getpid(), SIGTERM), 0); /* blocked: waits in the descriptor */
-    struct loop loop = { .child = &child, .signal_fd = fd };
+    struct loop loop = {.child = &child, .signal_fd = fd};
 
     assert_int_equal(loop_run(&loop, &r, &e), 0);
     assert_int_equal(r.end, LOOP_INTERRUPTED);

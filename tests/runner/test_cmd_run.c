@@ -1,4 +1,5 @@
-/* cleanrun run, end to end: the real program builds and measures a real program in a real repository. */
+/* cleanrun run, end to end: the real program builds and measures a real program in a real
+ * repository. */
 #include "tests/runner/project.h"
 
 #include <fcntl.h>
@@ -144,8 +145,10 @@ static void run_without_baseline_is_evidence_and_non_comparable(void **state)
     cJSON *report = read_json(&p, "results/s/p.json");
 
     assert_true(json_get(json_get(report, "resources"), "peak_rss_mb")->valuedouble > 0);
-    assert_true(cJSON_IsTrue(json_get(json_get(json_get(json_get(report, "resources"), "windows"), "steady"), "complete")));
-    assert_int_equal(cJSON_GetArraySize(json_get(json_get(report, "diagnostics"), "phase_markers")), 3);
+    assert_true(cJSON_IsTrue(json_get(
+        json_get(json_get(json_get(report, "resources"), "windows"), "steady"), "complete")));
+    assert_int_equal(cJSON_GetArraySize(json_get(json_get(report, "diagnostics"), "phase_markers")),
+                     3);
     char *written = project_out(&p, "results/s/p.json.as-written");
     char *raw = test_read_path(written, NULL);
 
@@ -203,10 +206,11 @@ static void run_against_a_baseline_is_ok(void **state)
 
     assert_int_equal(rename(out, base), 0);
     sha256_of_manifest(&p, base, hex);
-    const char *const args[] = { "--baseline", base, "--baseline-sha256", hex, NULL };
-    const char *const wrong[] = { "--baseline", base, "--baseline-sha256",
-                                  "0000000000000000000000000000000000000000000000000000000000000000", NULL };
-    const char *const missing[] = { "--baseline", base, NULL };
+    const char *const args[] = {"--baseline", base, "--baseline-sha256", hex, NULL};
+    const char *const wrong[] = {"--baseline", base, "--baseline-sha256",
+                                 "0000000000000000000000000000000000000000000000000000000000000000",
+                                 NULL};
+    const char *const missing[] = {"--baseline", base, NULL};
 
     /* RUN-01 and RUN-03: refused before any build. */
     project_measure(&p, missing, &r);
@@ -237,7 +241,8 @@ static void run_against_a_baseline_is_ok(void **state)
     /* A changed byte in the baseline's report is found although the manifest is whole. */
     test_write_text(base, "results/s/p.json", "{}\n");
     char *again = test_join(p.dir, "out2");
-    const char *const third[] = { "run", "g", "--out", again, "--baseline", base, "--baseline-sha256", hex, NULL };
+    const char *const third[] = {
+        "run", "g", "--out", again, "--baseline", base, "--baseline-sha256", hex, NULL};
 
     project_cleanrun(&p, third, NULL, &r);
     assert_int_equal(r.code, 2);
@@ -336,7 +341,8 @@ static void run_fails_when_results_cannot_be_packaged(void **state)
 }
 
 /* Anything else that ends it is ERROR: logs and error.json are kept, and no manifest. */
-static void check_error(const struct project *p, const struct test_run *r, int code, const char *words)
+static void check_error(const struct project *p, const struct test_run *r, int code,
+                        const char *words)
 {
     if (r->code != code)
         print_error("%s%s\n", r->out, r->err);
@@ -413,7 +419,7 @@ static pid_t start_run(const struct project *p)
 
 static void pause_ms(long ms)
 {
-    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
 
     nanosleep(&t, NULL);
 }
@@ -437,7 +443,8 @@ static pid_t find_workload(const char *behaviour, const char *mark)
         if (n <= 0)
             continue;
         line[n] = '\0';
-        if (strstr(line, "workload") && (size_t) n > strlen(line) + 1 && !strcmp(line + strlen(line) + 1, behaviour) &&
+        if (strstr(line, "workload") && (size_t) n > strlen(line) + 1 &&
+            !strcmp(line + strlen(line) + 1, behaviour) &&
             (!mark || memmem(line, (size_t) n, mark, strlen(mark))))
             return pid;
     }
@@ -451,7 +458,8 @@ static void run_is_an_error_when_the_program_is_killed_from_outside(void **state
     int status = 0;
 
     (void) state;
-    /* The repository's path is an argument, so that this test finds its own workload and no other's. */
+    /* The repository's path is an argument, so that this test finds its own workload and no
+     * other's. */
     project_new(&p, "sleep, REPO", NULL);
     runner = start_run(&p);
     for (int i = 0; i < 600 && !workload; i++) {
@@ -462,7 +470,7 @@ static void run_is_an_error_when_the_program_is_killed_from_outside(void **state
     assert_int_equal(kill(workload, SIGKILL), 0);
     assert_int_equal(waitpid(runner, &status, 0), runner);
     assert_true(WIFEXITED(status));
-    struct test_run r = { .code = WEXITSTATUS(status), .out = strdup(""), .err = strdup("") };
+    struct test_run r = {.code = WEXITSTATUS(status), .out = strdup(""), .err = strdup("")};
 
     check_error(&p, &r, 6, "killed from outside: SIGKILL");
     test_run_fini(&r);
@@ -493,7 +501,8 @@ static void run_interrupted_ends_with_130_and_no_workload(void **state)
     project_free(&p);
 }
 
-/* Kills the runner at moments spread over a whole run: what is left is a complete run or nothing that looks like one. */
+/* Kills the runner at moments spread over a whole run: what is left is a complete run or nothing
+ * that looks like one. */
 static void killed_runner_leaves_no_half_evidence(void **state)
 {
     struct project p;
@@ -514,13 +523,13 @@ static void killed_runner_leaves_no_half_evidence(void **state)
     for (int i = 0; i < 14; i++) {
         char *out = test_join(p.dir, "out");
         char *left = test_join(p.dir, "out.partial");
-        char *files[] = { out, left };
+        char *files[] = {out, left};
         struct stat st;
         int status = 0;
         struct test_run rm;
 
         for (size_t k = 0; k < 1; k++) {
-            const char *const argv[] = { "rm", "-rf", files[k], NULL };
+            const char *const argv[] = {"rm", "-rf", files[k], NULL};
 
             test_run(argv, NULL, NULL, NULL, &rm);
             test_run_fini(&rm);
@@ -548,7 +557,7 @@ static void killed_runner_leaves_no_half_evidence(void **state)
     assert_true(partial >= 3);
     /* The next run starts over an unfinished one of a dead runner. */
     char *done = project_out(&p, "");
-    const char *const argv[] = { "rm", "-rf", done, NULL };
+    const char *const argv[] = {"rm", "-rf", done, NULL};
 
     test_run(argv, NULL, NULL, NULL, &r);
     test_run_fini(&r);
@@ -561,8 +570,9 @@ static void killed_runner_leaves_no_half_evidence(void **state)
 
 static void run_refuses_overrides_before_any_build(void **state) /* RUN-05, 06, 08, 10, 11 */
 {
-    static const char *const names[] = { "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_INCREMENTAL",
-                                         "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS", "MIMALLOC_PAGE_RESET" };
+    static const char *const names[] = {"RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_INCREMENTAL",
+                                        "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS",
+                                        "MIMALLOC_PAGE_RESET"};
     struct project p;
     struct test_run r;
 
@@ -571,14 +581,15 @@ static void run_refuses_overrides_before_any_build(void **state) /* RUN-05, 06, 
     char *out = project_out(&p, "");
 
     out[strlen(out) - 1] = '\0';
-    const char *const args[] = { "run", "g", "--out", out, NULL };
+    const char *const args[] = {"run", "g", "--out", out, NULL};
 
     for (size_t i = 0; i < 5; i++) {
         char *assignment = NULL, *words = NULL;
 
         assert_true(asprintf(&assignment, "%s=", names[i]) > 0);
-        assert_true(asprintf(&words, "noncanonical build/allocator override is set: %s", names[i]) > 0);
-        const char *const env[] = { assignment, NULL };
+        assert_true(asprintf(&words, "noncanonical build/allocator override is set: %s", names[i]) >
+                    0);
+        const char *const env[] = {assignment, NULL};
 
         project_cleanrun(&p, args, env, &r);
         assert_int_equal(r.code, 2);
@@ -588,7 +599,7 @@ static void run_refuses_overrides_before_any_build(void **state) /* RUN-05, 06, 
         free(words);
         free(assignment);
     }
-    const char *const both[] = { "RUSTFLAGS=-Copt-level=0", "MIMALLOC_PAGE_RESET=", NULL };
+    const char *const both[] = {"RUSTFLAGS=-Copt-level=0", "MIMALLOC_PAGE_RESET=", NULL};
 
     project_cleanrun(&p, args, both, &r);
     assert_int_equal(r.code, 2);
@@ -608,8 +619,8 @@ static void run_gives_the_program_only_the_definitions_environment(void **state)
     char *out = project_out(&p, "");
 
     out[strlen(out) - 1] = '\0';
-    const char *const args[] = { "run", "g", "--out", out, NULL };
-    const char *const env[] = { "SECRET_OF_THE_CALLER=1", "MALLOC_ARENA_MAX=1", NULL };
+    const char *const args[] = {"run", "g", "--out", out, NULL};
+    const char *const env[] = {"SECRET_OF_THE_CALLER=1", "MALLOC_ARENA_MAX=1", NULL};
 
     project_cleanrun(&p, args, env, &r);
     assert_int_equal(r.code, 3);
@@ -628,7 +639,8 @@ static void run_gives_the_program_only_the_definitions_environment(void **state)
     project_free(&p);
 }
 
-/* What the definition sets may name the run's places; the record keeps the words, not this machine's paths. */
+/* What the definition sets may name the run's places; the record keeps the words, not this
+ * machine's paths. */
 static void run_fills_in_the_places_that_variables_name(void **state)
 {
     struct project p;
@@ -636,7 +648,8 @@ static void run_fills_in_the_places_that_variables_name(void **state)
 
     (void) state;
     project_new(&p,
-                "environment]\n      env:\n        set: {WHERE: '{results}/x', EXE: '{executable}', PLAIN: '{other}'}\n"
+                "environment]\n      env:\n        set: {WHERE: '{results}/x', EXE: "
+                "'{executable}', PLAIN: '{other}'}\n"
                 "        allow: [PATH",
                 NULL);
     project_measure(&p, NULL, &r);
@@ -678,7 +691,7 @@ static void run_ends_orphans_with_the_program(void **state)
 
 static void run_build_only_exits_7(void **state)
 {
-    static const char *const args[] = { "--build-only", NULL };
+    static const char *const args[] = {"--build-only", NULL};
     struct project p;
     struct test_run r;
 
@@ -696,17 +709,18 @@ static void run_build_only_exits_7(void **state)
     project_free(&p);
 }
 
-#define MODES                                                                                                          \
-    "    modes:\n"                                                                                                     \
-    "      memory: {command: [env], env: {set: {RETENTION: '1'}}, output: [heap.txt]}\n"                               \
-    "      boundary: {command: [sh, -c, 'echo heap > \"$0\"; exec \"$@\"', '{profile}/heap.txt'], output: [heap.txt]}\n"     \
-    "      cpu: {tool: no-such-profiler}\n"                                                                             \
+#define MODES                                                                                      \
+    "    modes:\n"                                                                                 \
+    "      memory: {command: [env], env: {set: {RETENTION: '1'}}, output: [heap.txt]}\n"           \
+    "      boundary: {command: [sh, -c, 'echo heap > \"$0\"; exec \"$@\"', "                       \
+    "'{profile}/heap.txt'], output: [heap.txt]}\n"                                                 \
+    "      cpu: {tool: no-such-profiler}\n"                                                        \
     "      timing: {debug_info: true}\n"
 
 static void diagnostic_modes_never_end_green(void **state)
 {
-    static const char *const poor[] = { "--mode", "memory", NULL };
-    static const char *const no_tool[] = { "--mode", "cpu", NULL };
+    static const char *const poor[] = {"--mode", "memory", NULL};
+    static const char *const no_tool[] = {"--mode", "cpu", NULL};
     struct project p;
     struct test_run r;
 
@@ -725,7 +739,7 @@ static void diagnostic_modes_never_end_green(void **state)
 
     made[strlen(made) - 1] = '\0';
     assert_int_equal(rename(made, control), 0);
-    const char *const sound[] = { "--mode", "boundary", "--control", control, NULL };
+    const char *const sound[] = {"--mode", "boundary", "--control", control, NULL};
 
     project_measure(&p, sound, &r);
     if (r.code != 7)
@@ -742,7 +756,7 @@ static void diagnostic_modes_never_end_green(void **state)
     test_run_fini(&r);
 
     /* Another source: the same control does not fit. */
-    const char *const away[] = { "rm", "-rf", made, NULL };
+    const char *const away[] = {"rm", "-rf", made, NULL};
 
     test_run(away, NULL, NULL, NULL, &r);
     test_run_fini(&r);
@@ -759,7 +773,7 @@ static void diagnostic_modes_never_end_green(void **state)
 
     /* A profiler that leaves nothing makes a FAIL of the run. */
     char *out = project_out(&p, "");
-    const char *const rm[] = { "rm", "-rf", out, NULL };
+    const char *const rm[] = {"rm", "-rf", out, NULL};
 
     test_run(rm, NULL, NULL, NULL, &r);
     test_run_fini(&r);
@@ -773,7 +787,7 @@ static void diagnostic_modes_never_end_green(void **state)
 
 static void a_profile_needs_debug_information_when_the_mode_says_so(void **state)
 {
-    static const char *const timing[] = { "--mode", "timing", NULL };
+    static const char *const timing[] = {"--mode", "timing", NULL};
     struct project p;
     struct test_run r;
     char *path, *text;
@@ -784,7 +798,7 @@ static void a_profile_needs_debug_information_when_the_mode_says_so(void **state
     assert_int_equal(r.code, 7);
     test_run_fini(&r);
     char *out = project_out(&p, "");
-    const char *const away[] = { "rm", "-rf", out, NULL };
+    const char *const away[] = {"rm", "-rf", out, NULL};
 
     test_run(away, NULL, NULL, NULL, &r);
     test_run_fini(&r);
@@ -803,8 +817,8 @@ static void a_profile_needs_debug_information_when_the_mode_says_so(void **state
 
 static void run_at_a_revision_leaves_the_work_tree_out(void **state)
 {
-    static const char *const args[] = { "--at", "main", NULL };
-    static const char *const unknown[] = { "--at", "no-such-branch", NULL };
+    static const char *const args[] = {"--at", "main", NULL};
+    static const char *const unknown[] = {"--at", "no-such-branch", NULL};
     struct project p;
     struct test_run r;
 
@@ -835,8 +849,8 @@ static void out_inside_the_work_tree_must_be_ignored(void **state)
     project_new(&p, "ok", NULL);
     char *seen = test_join(p.repo, "runs/a");
     char *hidden = test_join(p.repo, "ignored/a");
-    const char *const bad[] = { "run", "g", "--out", seen, NULL };
-    const char *const good[] = { "run", "g", "--out", hidden, NULL };
+    const char *const bad[] = {"run", "g", "--out", seen, NULL};
+    const char *const good[] = {"run", "g", "--out", hidden, NULL};
 
     project_cleanrun(&p, bad, NULL, &r);
     assert_int_equal(r.code, 2);
@@ -863,7 +877,7 @@ static void one_measurement_at_a_time(void **state)
     for (int i = 0; i < 600 && !find_workload("sleep", p.repo); i++)
         pause_ms(50);
     char *other = test_join(p.dir, "other");
-    const char *const args[] = { "run", "g", "--out", other, NULL };
+    const char *const args[] = {"run", "g", "--out", other, NULL};
 
     project_cleanrun(&p, args, NULL, &r);
     assert_int_equal(r.code, 6);
@@ -875,8 +889,8 @@ static void one_measurement_at_a_time(void **state)
     project_free(&p);
 }
 
-#define CONDITIONED(step)                                                                                              \
-    "    conditioning:\n"                                                                                              \
+#define CONDITIONED(step)                                                                          \
+    "    conditioning:\n"                                                                          \
     "      - {name: warm, command: [" step "], value: {rate: 30}}\n"
 
 static void conditioning_is_run_and_recorded_and_stops_the_run_when_it_fails(void **state)
@@ -926,8 +940,8 @@ static void host_limits_and_noise_are_errors(void **state)
 
 static void unknown_gate_and_mode_are_usage(void **state)
 {
-    static const char *const args[] = { "run", "gg", NULL };
-    static const char *const mode[] = { "--mode", "cpu", NULL };
+    static const char *const args[] = {"run", "gg", NULL};
+    static const char *const mode[] = {"--mode", "cpu", NULL};
     struct project p;
     struct test_run r;
 

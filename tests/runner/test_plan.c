@@ -1,4 +1,5 @@
-/* The experiment half as the runner uses it: environments, arguments, overrides, profiles, markers, run directories. */
+/* The experiment half as the runner uses it: environments, arguments, overrides, profiles, markers,
+ * run directories. */
 #include "tests/lib/support.h"
 
 #include <fcntl.h>
@@ -30,12 +31,13 @@ static cJSON *json(const char *text)
 
 static void environments_are_emptied_then_filled(void **state)
 {
-    static char home[] = "HOME=/home/somebody", path[] = "PATH=/opt/bin", cc[] = "CCACHE_DIR=/x", secret[] = "TOKEN=1",
-                tz[] = "TZ=Mars", broken[] = "NOEQUALS";
-    char *const own[] = { home, path, cc, secret, tz, broken, NULL };
-    const struct plan_variable extra[] = { { "RESULTS", "/r" } };
-    cJSON *env = json("{\"set\": {\"MODE\": \"a\", \"PATH\": \"/fixed\"}, \"allow\": [\"HOME\", \"PATH\", \"CCACHE_*\"]}");
-    struct plan_sources from = { .env = env, .own = own, .extra = extra, .n_extra = 1 };
+    static char home[] = "HOME=/home/somebody", path[] = "PATH=/opt/bin", cc[] = "CCACHE_DIR=/x",
+                secret[] = "TOKEN=1", tz[] = "TZ=Mars", broken[] = "NOEQUALS";
+    char *const own[] = {home, path, cc, secret, tz, broken, NULL};
+    const struct plan_variable extra[] = {{"RESULTS", "/r"}};
+    cJSON *env = json("{\"set\": {\"MODE\": \"a\", \"PATH\": \"/fixed\"}, \"allow\": [\"HOME\", "
+                      "\"PATH\", \"CCACHE_*\"]}");
+    struct plan_sources from = {.env = env, .own = own, .extra = extra, .n_extra = 1};
     struct arena arena;
     const char *const *out = NULL;
     cJSON *record = NULL;
@@ -70,8 +72,9 @@ static void environments_are_emptied_then_filled(void **state)
 
 static void placeholders_are_replaced_everywhere_and_unknown_ones_kept(void **state)
 {
-    cJSON *command = json("[\"{executable}\", \"--out={results}/x\", \"{other}\", \"{\", \"{executable}{results}\"]");
-    const struct plan_word words[] = { { "executable", "/e" }, { "results", "/r" } };
+    cJSON *command = json(
+        "[\"{executable}\", \"--out={results}/x\", \"{other}\", \"{\", \"{executable}{results}\"]");
+    const struct plan_word words[] = {{"executable", "/e"}, {"results", "/r"}};
     struct arena arena;
     const char *const *argv = NULL;
     struct err e = ERR_INIT;
@@ -92,21 +95,25 @@ static void placeholders_are_replaced_everywhere_and_unknown_ones_kept(void **st
 /* Rows RUN-05 to RUN-11, with the seed's own list. */
 static void overrides_are_refused_even_when_empty(void **state)
 {
-    cJSON *build = json("{\"reject\": [\"RUSTFLAGS\", \"CARGO_ENCODED_RUSTFLAGS\", \"CARGO_BUILD_RUSTFLAGS\", \"CARGO_INCREMENTAL\", "
-                        "\"CARGO_PROFILE_RELEASE_*\", \"CARGO_TARGET_*_RUSTFLAGS\", \"MIMALLOC_*\"]}");
-    struct plan p = { .build = { .env = build } };
-    static char fine[] = "PATH=/bin", rust[] = "RUSTFLAGS=", target[] = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-C",
+    cJSON *build =
+        json("{\"reject\": [\"RUSTFLAGS\", \"CARGO_ENCODED_RUSTFLAGS\", \"CARGO_BUILD_RUSTFLAGS\", "
+             "\"CARGO_INCREMENTAL\", "
+             "\"CARGO_PROFILE_RELEASE_*\", \"CARGO_TARGET_*_RUSTFLAGS\", \"MIMALLOC_*\"]}");
+    struct plan p = {.build = {.env = build}};
+    static char fine[] = "PATH=/bin", rust[] = "RUSTFLAGS=",
+                target[] = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-C",
                 mi[] = "MIMALLOC_PAGE_RESET=", near[] = "XRUSTFLAGS=1";
-    char *const clean[] = { fine, near, NULL };
-    char *const dirty[] = { rust, fine, mi, target, NULL };
+    char *const clean[] = {fine, near, NULL};
+    char *const dirty[] = {rust, fine, mi, target, NULL};
     struct err e = ERR_INIT;
 
     (void) state;
     assert_int_equal(envguard_check(&p, clean, &e), 0);
     assert_int_equal(envguard_check(&p, dirty, &e), -1);
     assert_int_equal(e.kind, ERR_USAGE);
-    assert_string_equal(e.text, "noncanonical build/allocator override is set: "
-                                "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS, MIMALLOC_PAGE_RESET, RUSTFLAGS");
+    assert_string_equal(
+        e.text, "noncanonical build/allocator override is set: "
+                "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS, MIMALLOC_PAGE_RESET, RUSTFLAGS");
     cJSON_Delete(build);
 }
 
@@ -116,19 +123,26 @@ static void release_profile_must_be_exactly_the_expected_one(void **state)
     static const struct {
         const char *toml, *words;
     } rows[] = {
-        { "[profile.release]\nopt-level = 3\nlto = true # fast\npanic = \"abort\"\n", NULL },
-        { "[other]\nlto = false\n[profile.release]\r\nopt-level = 3\r\nlto = true\r\npanic = 'abort'\r\n[after]\nx = 1\n", NULL },
-        { "[profile.release]\nopt-level = 3\nlto = false\npanic = \"abort\"\n", "lto is false" },
-        { "[profile.release]\nopt-level = 3\nlto = true\n", "an expected key is missing" },
-        { "[profile.release]\nopt-level = 3\nlto = true\npanic = \"abort\"\nstrip = true\n", "strip is set and not expected" },
-        { "[profile.release]\nopt-level = 3\nlto = true\npanic = \"abort\"\n[profile.release.package.x]\nopt-level = 0\n", "sub-table" },
-        { "[profile.release]\nopt-level = 3\nlto = true\npanic = \"abort\"\n[profile.release]\n", "stands twice" },
-        { "[profile.dev]\nlto = true\n", "no such section" },
-        { "[profile.release]\nopt-level = \"3\"\nlto = true\npanic = \"abort\"\n", "opt-level is" },
+        {"[profile.release]\nopt-level = 3\nlto = true # fast\npanic = \"abort\"\n", NULL},
+        {"[other]\nlto = false\n[profile.release]\r\nopt-level = 3\r\nlto = true\r\npanic = "
+         "'abort'\r\n[after]\nx = 1\n",
+         NULL},
+        {"[profile.release]\nopt-level = 3\nlto = false\npanic = \"abort\"\n", "lto is false"},
+        {"[profile.release]\nopt-level = 3\nlto = true\n", "an expected key is missing"},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = \"abort\"\nstrip = true\n",
+         "strip is set and not expected"},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = "
+         "\"abort\"\n[profile.release.package.x]\nopt-level = 0\n",
+         "sub-table"},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = \"abort\"\n[profile.release]\n",
+         "stands twice"},
+        {"[profile.dev]\nlto = true\n", "no such section"},
+        {"[profile.release]\nopt-level = \"3\"\nlto = true\npanic = \"abort\"\n", "opt-level is"},
     };
-    cJSON *profile = json("{\"file\": \"Cargo.toml\", \"section\": \"profile.release\", \"expect\": "
-                          "{\"opt-level\": 3, \"lto\": true, \"panic\": \"abort\"}}");
-    struct plan p = { .build = { .profile = profile } };
+    cJSON *profile =
+        json("{\"file\": \"Cargo.toml\", \"section\": \"profile.release\", \"expect\": "
+             "{\"opt-level\": 3, \"lto\": true, \"panic\": \"abort\"}}");
+    struct plan p = {.build = {.profile = profile}};
     char *dir = test_dir_new();
     struct err e = ERR_INIT;
     int fd = -1;
@@ -163,7 +177,8 @@ static bool broken(const char *bytes, const struct plan *p, const char *words)
     markers_init(m, 0);
     /* In two pieces, since a pipe may cut anywhere. */
     assert_int_equal(markers_data(m, bytes, strlen(bytes) / 2, &e), 0);
-    assert_int_equal(markers_data(m, bytes + strlen(bytes) / 2, strlen(bytes) - strlen(bytes) / 2, &e), 0);
+    assert_int_equal(
+        markers_data(m, bytes + strlen(bytes) / 2, strlen(bytes) - strlen(bytes) / 2, &e), 0);
     r = markers_break(m, p, why, sizeof why);
     if (words && !strstr(why, words))
         print_error("'%s' is not in '%s'\n", words, why);
@@ -176,8 +191,8 @@ static void markers_are_judged_by_the_definition(void **state)
 {
     cJSON *list = json("[\"a\", \"b\", \"c\"]"), *required = json("[\"a\", \"c\"]");
     cJSON *steps = json("[{\"name\": \"a\"}, {\"name\": \"tool\", \"command\": [\"x\"]}]");
-    struct plan p = { .markers = list, .required = required, .conditioning = steps };
-    struct plan none = { .machine_class = "x" };
+    struct plan p = {.markers = list, .required = required, .conditioning = steps};
+    struct plan none = {.machine_class = "x"};
     char long_name[200];
 
     (void) state;
@@ -202,7 +217,7 @@ static void markers_are_judged_by_the_definition(void **state)
 
 static void a_flood_of_markers_is_bounded(void **state)
 {
-    struct plan none = { .machine_class = "x" };
+    struct plan none = {.machine_class = "x"};
     size_t n = LIMIT_PHASE_MARKERS + 10;
     char *text = calloc(n, 3);
 
@@ -220,7 +235,8 @@ static void logs_are_capped_and_scrubbed(void **state)
     struct capture c;
     struct err e = ERR_INIT;
     int fd = -1;
-    const struct capture_rename renames[] = { { "/home/me/src", "{source}" }, { "/home/me", "{home}" }, { "", "x" } };
+    const struct capture_rename renames[] = {
+        {"/home/me/src", "{source}"}, {"/home/me", "{home}"}, {"", "x"}};
 
     (void) state;
     assert_int_equal(file_open_dir(dir, &fd, &e), 0);
@@ -234,7 +250,8 @@ static void logs_are_capped_and_scrubbed(void **state)
     assert_non_null(strstr(text, "0123456789\n[cleanrun] the output was cut here\n"));
     assert_null(strstr(text, "more"));
     free(text);
-    test_write_text(dir, "log", "cd /home/me/src/x && \"/home/me/src\" /home/me/srcs /home/mexico /home/me\n");
+    test_write_text(dir, "log",
+                    "cd /home/me/src/x && \"/home/me/src\" /home/me/srcs /home/mexico /home/me\n");
     assert_int_equal(capture_scrub(fd, "log", renames, 3, &e), 0);
     text = test_read_path(path, NULL);
     assert_string_equal(text, "cd {source}/x && \"{source}\" {home}/srcs /home/mexico {home}\n");
@@ -246,7 +263,8 @@ static void logs_are_capped_and_scrubbed(void **state)
 
 static void run_directories_are_whole_or_absent(void **state)
 {
-    char *dir = test_dir_new(), *path = test_join(dir, "a/b/run"), *other = test_join(dir, "a/b/run2");
+    char *dir = test_dir_new(), *path = test_join(dir, "a/b/run"),
+         *other = test_join(dir, "a/b/run2");
     char *partial = test_join(dir, "a/b/run.partial");
     struct rundir d, again;
     struct stat st;
@@ -278,7 +296,8 @@ static void run_directories_are_whole_or_absent(void **state)
 static void dead_runners_directories_are_swept_and_nothing_else(void **state)
 {
     char *dir = test_dir_new(), *live_path = test_join(dir, "20261129T141502Z-0000000a");
-    char *gone = test_join(dir, "20261129T141502Z-0000000b.partial"), *kept = test_join(dir, "notes.partial");
+    char *gone = test_join(dir, "20261129T141502Z-0000000b.partial"),
+         *kept = test_join(dir, "notes.partial");
     char *done = test_join(dir, "20261129T141502Z-0000000c");
     struct rundir live;
     struct stat st;

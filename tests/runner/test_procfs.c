@@ -15,7 +15,8 @@
 #include "runner/interference.h"
 #include "runner/procfs.h"
 
-#define STAT_TAIL " 1 77 77 0 -1 4194304 500 0 3 0 12 34 0 0 20 0 5 0 9999 1000000 250 18446744073709551615\n"
+#define STAT_TAIL                                                                                  \
+    " 1 77 77 0 -1 4194304 500 0 3 0 12 34 0 0 20 0 5 0 9999 1000000 250 18446744073709551615\n"
 
 static void stat_is_parsed_from_the_last_parenthesis(void **state)
 {
@@ -54,7 +55,9 @@ static void cpu_times_and_pressure_are_parsed(void **state)
     assert_int_equal(t.steal, 7);
     assert_false(cpu_times_parse("cpu 1 2\n", &t));
     assert_false(cpu_times_parse("intr 1 2 3 4 5 6 7 8\n", &t));
-    pressure_parse("some avg10=1.50 avg60=0.10 avg300=0.00 total=123456\nfull avg10=0.25 avg60=0.00 avg300=0.00 total=99\n", &p);
+    pressure_parse("some avg10=1.50 avg60=0.10 avg300=0.00 total=123456\nfull avg10=0.25 "
+                   "avg60=0.00 avg300=0.00 total=99\n",
+                   &p);
     assert_true(p.known);
     assert_int_equal(p.some_us, 123456);
     assert_int_equal(p.full_us, 99);
@@ -69,9 +72,13 @@ static char *new_machine(void)
     char *dir = test_dir_new();
 
     test_write_text(dir, "proc/cpuinfo",
-                    "processor\t: 0\nmodel name\t: Test Processor 9000\nmicrocode\t: 0x17\nflags\t\t: fpu sse2 avx2\n\n"
-                    "processor\t: 1\nmodel name\t: Test Processor 9000\nmicrocode\t: 0x17\nflags\t\t: fpu sse2 avx2\n");
-    test_write_text(dir, "proc/meminfo", "MemTotal: 16000000 kB\nMemAvailable: 9000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
+                    "processor\t: 0\nmodel name\t: Test Processor 9000\nmicrocode\t: "
+                    "0x17\nflags\t\t: fpu sse2 avx2\n\n"
+                    "processor\t: 1\nmodel name\t: Test Processor 9000\nmicrocode\t: "
+                    "0x17\nflags\t\t: fpu sse2 avx2\n");
+    test_write_text(
+        dir, "proc/meminfo",
+        "MemTotal: 16000000 kB\nMemAvailable: 9000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
     test_write_text(dir, "proc/loadavg", "0.25 0.1 0.1 1/100 999\n");
     test_write_text(dir, "proc/stat", "cpu  1000 0 1000 100000 0 0 0 10 0 0\n");
     test_write_text(dir, "proc/vmstat", "pswpin 5\npswpout 6\n");
@@ -96,7 +103,8 @@ static char *new_machine(void)
         test_write_text(dir, name, "performance\n");
         snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/cpufreq/scaling_driver", i);
         test_write_text(dir, name, "acpi-cpufreq\n");
-        snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/thermal_throttle/core_throttle_count", i);
+        snprintf(name, sizeof name,
+                 "sys/devices/system/cpu/cpu%d/thermal_throttle/core_throttle_count", i);
         test_write_text(dir, name, "3\n");
     }
     test_write_text(dir, "sys/devices/system/cpu/cpu0/cache/index3/size", "32768K\n");
@@ -104,7 +112,8 @@ static char *new_machine(void)
     test_write_text(dir, "sys/devices/system/cpu/smt/active", "0\n");
     test_write_text(dir, "sys/devices/system/cpu/smt/control", "off\n");
     test_write_text(dir, "sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n");
-    test_write_text(dir, "sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
+    test_write_text(dir, "sys/devices/system/clocksource/clocksource0/current_clocksource",
+                    "tsc\n");
     test_write_text(dir, "sys/devices/system/node/online", "0\n");
     test_write_text(dir, "sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     test_write_text(dir, "sys/fs/cgroup/test/group/memory.max", "max\n");
@@ -114,7 +123,7 @@ static char *new_machine(void)
 
 static cJSON *facts_of(const char *dir)
 {
-    struct host_build build = { .toolchain = "cc 12", .allocator = "malloc" };
+    struct host_build build = {.toolchain = "cc 12", .allocator = "malloc"};
     struct sysroot root;
     cJSON *j = NULL;
     struct err e = ERR_INIT;
@@ -169,15 +178,15 @@ static void a_changed_machine_has_other_facts(void **state)
     static const struct {
         const char *file, *text, *fact;
     } changes[] = {
-        { "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n", "governor" },
-        { "sys/devices/system/cpu/cpufreq/boost", "1\n", "boost" },
-        { "sys/devices/system/cpu/smt/active", "1\n", "smt" },
-        { "sys/fs/cgroup/test/group/memory.max", "536870912\n", "memory_limit" },
-        { "sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n", "thp" },
-        { "sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n", "mitigations" },
-        { "proc/cmdline", "BOOT_IMAGE=/vmlinuz root=UUID=abc quiet\n", "kernel_cmdline" },
-        { "proc/self/status", "Cpus_allowed_list:\t0\n", "cpu_allowed" },
-        { "proc/sys/kernel/osrelease", "6.1.0-41-amd64\n", "kernel" },
+        {"sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n", "governor"},
+        {"sys/devices/system/cpu/cpufreq/boost", "1\n", "boost"},
+        {"sys/devices/system/cpu/smt/active", "1\n", "smt"},
+        {"sys/fs/cgroup/test/group/memory.max", "536870912\n", "memory_limit"},
+        {"sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n", "thp"},
+        {"sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n", "mitigations"},
+        {"proc/cmdline", "BOOT_IMAGE=/vmlinuz root=UUID=abc quiet\n", "kernel_cmdline"},
+        {"proc/self/status", "Cpus_allowed_list:\t0\n", "cpu_allowed"},
+        {"proc/sys/kernel/osrelease", "6.1.0-41-amd64\n", "kernel"},
     };
 
     (void) state;
@@ -245,10 +254,13 @@ static void host_limits_name_what_breaks_them(void **state)
 {
     cJSON *facts = json("{\"governor\": \"powersave\", \"smt\": null}");
     cJSON *readings = json("{\"cpu_khz\": 3000000, \"load\": null}");
-    cJSON *good = json("[{\"fact\": \"governor\", \"equals\": \"powersave\"}, {\"reading\": \"cpu_khz\", \"min\": 1}]");
+    cJSON *good = json("[{\"fact\": \"governor\", \"equals\": \"powersave\"}, {\"reading\": "
+                       "\"cpu_khz\", \"min\": 1}]");
     static const char *const bad[] = {
-        "[{\"fact\": \"governor\", \"equals\": \"performance\"}]", "[{\"fact\": \"smt\", \"equals\": \"off\"}]",
-        "[{\"fact\": \"no_such\", \"equals\": \"x\"}]",             "[{\"reading\": \"cpu_khz\", \"max\": 2000000}]",
+        "[{\"fact\": \"governor\", \"equals\": \"performance\"}]",
+        "[{\"fact\": \"smt\", \"equals\": \"off\"}]",
+        "[{\"fact\": \"no_such\", \"equals\": \"x\"}]",
+        "[{\"reading\": \"cpu_khz\", \"max\": 2000000}]",
         "[{\"reading\": \"load\", \"max\": 9}]",
     };
     char why[200];
@@ -307,14 +319,17 @@ static void interference_records_what_changed(void **state)
     assert_int_equal(sysroot_open(dir, &root, &e), 0);
     test_write_text(dir, "proc/77/stat", "77 (busy) R" STAT_TAIL);
     assert_int_equal(interference_new(&root, NULL, NULL, &i, &e), 0);
-    test_write_text(dir, "proc/77/stat",
-                    "77 (busy) R 1 77 77 0 -1 0 500 0 3 0 112 134 0 0 20 0 5 0 9999 1000000 250 1\n");
-    test_write_text(dir, "proc/78/stat",
-                    "78 (fresh) R 1 77 77 0 -1 0 500 0 3 0 40 0 0 0 20 0 5 0 10999 1000000 250 1\n");
+    test_write_text(
+        dir, "proc/77/stat",
+        "77 (busy) R 1 77 77 0 -1 0 500 0 3 0 112 134 0 0 20 0 5 0 9999 1000000 250 1\n");
+    test_write_text(
+        dir, "proc/78/stat",
+        "78 (fresh) R 1 77 77 0 -1 0 500 0 3 0 40 0 0 0 20 0 5 0 10999 1000000 250 1\n");
     test_write_text(dir, "proc/loadavg", "3.50 0.1 0.1 1/100 999\n");
     test_write_text(dir, "proc/stat", "cpu  1100 0 1100 100200 0 0 0 110 0 0\n");
     test_write_text(dir, "proc/vmstat", "pswpin 15\npswpout 106\n");
-    test_write_text(dir, "proc/pressure/cpu", "some avg10=12.00 avg60=0.00 avg300=0.00 total=900000\n");
+    test_write_text(dir, "proc/pressure/cpu",
+                    "some avg10=12.00 avg60=0.00 avg300=0.00 total=900000\n");
     test_write_text(dir, "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "8\n");
     test_write_text(dir, "sys/fs/cgroup/memory.max", "4096\n");
     assert_int_equal(interference_record(i, 0, NULL, &record, &e), 0);
@@ -328,7 +343,8 @@ static void interference_records_what_changed(void **state)
     assert_close(json_get(record, "steal_pct")->valuedouble, 20, 1e-9);
     assert_true(json_get(record, "other_cpu_pct")->valuedouble > 0);
     assert_true(json_get(json_get(record, "pressure_pct"), "cpu")->valuedouble > 0);
-    assert_true(cJSON_IsNull(json_get(json_get(record, "pressure_pct"), "io"))); /* not there: unknown, not 0 */
+    assert_true(cJSON_IsNull(
+        json_get(json_get(record, "pressure_pct"), "io"))); /* not there: unknown, not 0 */
     assert_string_equal(json_get(record, "memory_limit")->valuestring, "4096");
     assert_int_equal(cJSON_GetArraySize(json_get(record, "busiest_others")), 2);
     cJSON_Delete(record);
@@ -338,17 +354,18 @@ static void interference_records_what_changed(void **state)
 
 static void quiet_limits_are_judged(void **state)
 {
-    cJSON *record = json("{\"other_cpu_pct\": 30, \"load_first\": 0.5, \"steal_pct\": null, \"pressure_pct\": {\"cpu\": 4, \"memory\": 0}}");
+    cJSON *record = json("{\"other_cpu_pct\": 30, \"load_first\": 0.5, \"steal_pct\": null, "
+                         "\"pressure_pct\": {\"cpu\": 4, \"memory\": 0}}");
     static const struct {
         const char *quiet;
         bool alone, together;
     } rows[] = {
-        { "{}", false, false },
-        { "{\"max_other_cpu_pct\": 40}", false, false },
-        { "{\"max_other_cpu_pct\": 20}", true, true },
-        { "{\"max_load\": 0.4}", true, false }, /* the program itself makes load */
-        { "{\"max_steal_pct\": 5}", true, true }, /* unknown under a limit */
-        { "{\"max_pressure_pct\": 3}", true, false },
+        {"{}", false, false},
+        {"{\"max_other_cpu_pct\": 40}", false, false},
+        {"{\"max_other_cpu_pct\": 20}", true, true},
+        {"{\"max_load\": 0.4}", true, false},   /* the program itself makes load */
+        {"{\"max_steal_pct\": 5}", true, true}, /* unknown under a limit */
+        {"{\"max_pressure_pct\": 3}", true, false},
     };
     char why[200];
 
@@ -357,7 +374,8 @@ static void quiet_limits_are_judged(void **state)
         cJSON *quiet = json(rows[i].quiet);
 
         assert_int_equal(interference_breaks(quiet, record, true, why, sizeof why), rows[i].alone);
-        assert_int_equal(interference_breaks(quiet, record, false, why, sizeof why), rows[i].together);
+        assert_int_equal(interference_breaks(quiet, record, false, why, sizeof why),
+                         rows[i].together);
         cJSON_Delete(quiet);
     }
     cJSON_Delete(record);
@@ -375,7 +393,8 @@ static void box_works_on_a_made_up_mount(void **state)
     (void) state;
     test_write_text(dir, "cgroup.controllers", "cpu memory\n");
     test_write_text(dir, "user/cgroup.procs", "");
-    /* A real mount makes these files with the group; here they are not there: no box, with the reason. */
+    /* A real mount makes these files with the group; here they are not there: no box, with the
+     * reason. */
     box_open(&box, dir, "0::/user\n", "run-1");
     assert_false(box_present(&box));
     assert_non_null(strstr(box.why_not, "cannot use the group"));
@@ -389,8 +408,10 @@ static void box_works_on_a_made_up_mount(void **state)
     assert_false(box_present(&box));
 
     /* As if the kernel had made them. */
-    box = (struct box) { .dir_fd = -1, .parent_fd = -1, .procs_fd = -1 };
-    test_write_text(dir, "user/run-1/cpu.stat", "usage_usec 5000\nuser_usec 3000\nsystem_usec 2000\nnr_periods 9\nnr_throttled 4\nthrottled_usec 77\n");
+    box = (struct box){.dir_fd = -1, .parent_fd = -1, .procs_fd = -1};
+    test_write_text(dir, "user/run-1/cpu.stat",
+                    "usage_usec 5000\nuser_usec 3000\nsystem_usec 2000\nnr_periods 9\nnr_throttled "
+                    "4\nthrottled_usec 77\n");
     test_write_text(dir, "user/run-1/memory.current", "4096\n");
     test_write_text(dir, "user/run-1/memory.peak", "8192\n");
     test_write_text(dir, "user/run-1/memory.events", "low 0\noom 1\noom_kill 2\n");
@@ -435,8 +456,9 @@ static void box_holds_a_real_child_where_cgroup_v2_is_writable(void **state)
         print_message("SKIPPED cgroup v2: %s\n", box.why_not);
         skip();
     }
-    const char *const argv[] = { "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done", NULL };
-    const char *const envp[] = { NULL };
+    const char *const argv[] = {"sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done",
+                                NULL};
+    const char *const envp[] = {NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
     struct child child;
     struct child_status status;

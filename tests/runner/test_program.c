@@ -1,4 +1,5 @@
-/* The command line: help, "did you mean", completion, and the small commands, through the real entry point. */
+/* The command line: help, "did you mean", completion, and the small commands, through the real
+ * entry point. */
 #include "tests/lib/support.h"
 
 #include <stdio.h>
@@ -28,13 +29,13 @@ static void said_fini(struct said *s)
 static void say(struct said *s, const char *const words[])
 {
     static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=/nonexistent";
-    char *const environment[] = { path, home, NULL };
-    char *argv[32] = { strdup("cleanrun") };
+    char *const environment[] = {path, home, NULL};
+    char *argv[32] = {strdup("cleanrun")};
     size_t out_len = 0, err_len = 0;
     int argc = 1;
-    struct cli c = { .command = "", .directory = ".", .environment = environment };
+    struct cli c = {.command = "", .directory = ".", .environment = environment};
 
-    *s = (struct said) { .code = -1 };
+    *s = (struct said){.code = -1};
     c.out = open_memstream(&s->out, &out_len);
     c.err = open_memstream(&s->err, &err_len);
     assert_true(c.out && c.err);
@@ -49,7 +50,7 @@ static void say(struct said *s, const char *const words[])
         free(argv[i]);
 }
 
-#define SAY(s, ...) say((s), (const char *const[]) { __VA_ARGS__, NULL })
+#define SAY(s, ...) say((s), (const char *const[]){__VA_ARGS__, NULL})
 
 static void assert_said(const struct said *s, int code, const char *out, const char *err)
 {
@@ -91,7 +92,8 @@ static void help_is_complete_and_examples_come_first(void **state)
 
 static void every_topic_and_reason_has_help(void **state)
 {
-    static const char *const topics[] = { "exit-codes", "environment", "identity", "reasons", "definition" };
+    static const char *const topics[] = {"exit-codes", "environment", "identity", "reasons",
+                                         "definition"};
     struct said s;
 
     (void) state;
@@ -143,7 +145,7 @@ static void mistakes_are_usage_with_a_suggestion(void **state)
     SAY(&s, "--version");
     assert_said(&s, 0, "cleanrun 0.", NULL);
     said_fini(&s);
-    say(&s, (const char *const[]) { NULL });
+    say(&s, (const char *const[]){NULL});
     assert_int_equal(s.code, 2);
     said_fini(&s);
 }
@@ -156,12 +158,12 @@ static void completion_is_bash_that_knows_every_option(void **state)
     (void) state;
     SAY(&s, "completion", "bash");
     assert_said(&s, 0, "complete -o filenames -F _cleanrun cleanrun", NULL);
-    const char *const check[] = { "bash", "-c",
-                                  "eval \"$0\"; "
-                                  "COMP_WORDS=(cleanrun ru); COMP_CWORD=1; _cleanrun; echo \"1 ${COMPREPLY[*]}\"; "
-                                  "COMP_WORDS=(cleanrun key ''); COMP_CWORD=2; _cleanrun; echo \"2 ${COMPREPLY[*]}\"; "
-                                  "COMP_WORDS=(cleanrun run --bas); COMP_CWORD=2; _cleanrun; echo \"3 ${COMPREPLY[*]}\"",
-                                  s.out, NULL };
+    static const char script[] =
+        "eval \"$0\"; "
+        "COMP_WORDS=(cleanrun ru); COMP_CWORD=1; _cleanrun; echo \"1 ${COMPREPLY[*]}\"; "
+        "COMP_WORDS=(cleanrun key ''); COMP_CWORD=2; _cleanrun; echo \"2 ${COMPREPLY[*]}\"; "
+        "COMP_WORDS=(cleanrun run --bas); COMP_CWORD=2; _cleanrun; echo \"3 ${COMPREPLY[*]}\"";
+    const char *const check[] = {"bash", "-c", script, s.out, NULL};
 
     test_run(check, NULL, NULL, NULL, &r);
     assert_int_equal(r.code, 0);
@@ -175,7 +177,7 @@ static void completion_is_bash_that_knows_every_option(void **state)
 
 static void init_writes_what_check_accepts(void **state)
 {
-    static const char *const files[] = { "meson.build", "Cargo.toml", "CMakeLists.txt", "Makefile" };
+    static const char *const files[] = {"meson.build", "Cargo.toml", "CMakeLists.txt", "Makefile"};
     struct said s;
 
     (void) state;
@@ -194,7 +196,8 @@ static void init_writes_what_check_accepts(void **state)
         SAY(&s, "check", file, "--json");
         assert_said(&s, 0, "\"g-1\"", NULL);
         assert_int_equal(json_parse(s.out, strlen(s.out), NULL, &j, &e), 0);
-        assert_int_equal(strlen(json_get(json_get(j, "gates")->child, "experiment_sha256")->valuestring), 64);
+        assert_int_equal(
+            strlen(json_get(json_get(j, "gates")->child, "experiment_sha256")->valuestring), 64);
         cJSON_Delete(j);
         said_fini(&s);
         SAY(&s, "-C", dir, "check", "--canonical");
@@ -232,8 +235,9 @@ static void fingerprint_and_doctor_speak_json(void **state)
     struct said s;
     struct err e = ERR_INIT;
     cJSON *j = NULL;
-    const char *const make[] = { "sh", "-c",
-                                 "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x", NULL };
+    const char *const make[] = {
+        "sh", "-c",
+        "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x", NULL};
     struct test_run r;
 
     (void) state;
@@ -265,7 +269,7 @@ static void fingerprint_and_doctor_speak_json(void **state)
 static void broken_standard_output_is_no_success(void **state)
 {
     char *program = test_join(test_build_root(), "runner/cleanrun");
-    const char *const argv[] = { "sh", "-c", "\"$0\" help > /dev/full", program, NULL };
+    const char *const argv[] = {"sh", "-c", "\"$0\" help > /dev/full", program, NULL};
     struct test_run r;
 
     (void) state;

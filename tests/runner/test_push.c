@@ -70,7 +70,7 @@ static void read_request(int fd, FILE *log)
 
 static pid_t serve(const struct script *script, const char *log_path, int *out_port)
 {
-    struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof addr;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -101,9 +101,13 @@ static pid_t serve(const struct script *script, const char *log_path, int *out_p
     return pid;
 }
 
-#define CREATED(body) "HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n" body
-#define OK(body) "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n" body
-#define STATUS(line, body) "HTTP/1.1 " line "\r\nConnection: close\r\nContent-Type: application/problem+json\r\n\r\n" body
+#define CREATED(body)                                                                              \
+    "HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n" body
+#define OK(body)                                                                                   \
+    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n" body
+#define STATUS(line, body)                                                                         \
+    "HTTP/1.1 " line "\r\nConnection: close\r\nContent-Type: "                                     \
+                     "application/problem+json\r\n\r\n" body
 #define BLOB CREATED("{\"schema\": \"cleanrun-blob/1\"}")
 
 struct bench {
@@ -131,16 +135,17 @@ static void bench_free(struct bench *b)
 }
 
 /* Pushes with these scripted answers. *out_log: what the server got (caller frees). */
-static void push(struct bench *b, const char *const *answers, size_t n, struct command_result *r, char **out_log)
+static void push(struct bench *b, const char *const *answers, size_t n, struct command_result *r,
+                 char **out_log)
 {
-    struct script script = { answers, n };
+    struct script script = {answers, n};
     char url[64];
     int port = 0;
     pid_t server = serve(&script, b->log, &port);
 
     snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
-    const char *const argv[] = { "push", b->archive, "--server", url, "--project", "o/p", "--gate", "g",
-                                 "--token-file", b->token, "--json", NULL };
+    const char *const argv[] = {"push",   b->archive, "--server",     url,      "--project", "o/p",
+                                "--gate", "g",        "--token-file", b->token, "--json",    NULL};
 
     run_command(&command_push, argv, r);
     kill(server, SIGKILL);
@@ -148,8 +153,9 @@ static void push(struct bench *b, const char *const *answers, size_t n, struct c
     *out_log = test_read_path(b->log, NULL);
 }
 
-#define PUSH(b, r, log, ...)                                                                                           \
-    push((b), (const char *const[]) { __VA_ARGS__ }, sizeof((const char *const[]) { __VA_ARGS__ }) / sizeof(char *), (r), (log))
+#define PUSH(b, r, log, ...)                                                                       \
+    push((b), (const char *const[]){__VA_ARGS__},                                                  \
+         sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), (r), (log))
 
 static void both_steps_are_sent_as_the_contract_says(void **state)
 {
@@ -161,7 +167,9 @@ static void both_steps_are_sent_as_the_contract_says(void **state)
     (void) state;
     bench_new(&b);
     digest_hex(&d, hex);
-    PUSH(&b, &r, &log, BLOB, CREATED("{\"schema\": \"cleanrun-verdict/1\", \"verdict\": \"OK\", \"run\": \"r1\", \"description\": \"OK: 1\", \"reasons\": []}"));
+    PUSH(&b, &r, &log, BLOB,
+         CREATED("{\"schema\": \"cleanrun-verdict/1\", \"verdict\": \"OK\", \"run\": \"r1\", "
+                 "\"description\": \"OK: 1\", \"reasons\": []}"));
     assert_int_equal(r.code, 0);
     snprintf(line, sizeof line, "PUT /api/v1/projects/o/p/blobs/sha256:%s HTTP/1.1", hex);
     assert_non_null(strstr(log, line));
@@ -185,22 +193,27 @@ static void the_exit_code_is_the_server_s_verdict(void **state)
         const char *answer;
         int code;
     } rows[] = {
-        { OK("{\"verdict\": \"OK\"}"), 0 },
-        { CREATED("{\"verdict\": \"REGRESSION\"}"), 1 },
-        { CREATED("{\"verdict\": \"NON_COMPARABLE\", \"reasons\": [{\"code\": \"NC-BASELINE-NONE\", \"text\": \"none\"}]}"), 3 },
-        { CREATED("{\"verdict\": \"FAIL\"}"), 4 },
-        { STATUS("422 Unprocessable", "{\"detail\": \"broken\", \"reasons\": [{\"code\": \"IN-HASH\", \"text\": \"x\"}]}"), 5 },
-        { CREATED("{\"verdict\": \"ERROR\"}"), 6 },
-        { CREATED("{\"verdict\": null}"), 7 },
-        { CREATED("{\"verdict\": \"PENDING\"}"), 8 },
-        { CREATED("{\"verdict\": \"something new\"}"), 6 }, /* never green by not understanding */
-        { CREATED("not json"), 2 },
-        { STATUS("409 Conflict", "{\"detail\": \"another archive\"}"), 5 },
-        { STATUS("401 Unauthorized", "{\"detail\": \"no\"}"), 2 },
-        { STATUS("403 Forbidden", "{}"), 2 },
-        { STATUS("404 Not Found", "{}"), 2 },
-        { STATUS("500 Internal", "{}"), 6 },
-        { STATUS("301 Moved\r\nLocation: http://127.0.0.1:1/", ""), 2 },
+        {OK("{\"verdict\": \"OK\"}"), 0},
+        {CREATED("{\"verdict\": \"REGRESSION\"}"), 1},
+        {CREATED("{\"verdict\": \"NON_COMPARABLE\", \"reasons\": [{\"code\": \"NC-BASELINE-NONE\", "
+                 "\"text\": \"none\"}]}"),
+         3},
+        {CREATED("{\"verdict\": \"FAIL\"}"), 4},
+        {STATUS(
+             "422 Unprocessable",
+             "{\"detail\": \"broken\", \"reasons\": [{\"code\": \"IN-HASH\", \"text\": \"x\"}]}"),
+         5},
+        {CREATED("{\"verdict\": \"ERROR\"}"), 6},
+        {CREATED("{\"verdict\": null}"), 7},
+        {CREATED("{\"verdict\": \"PENDING\"}"), 8},
+        {CREATED("{\"verdict\": \"something new\"}"), 6}, /* never green by not understanding */
+        {CREATED("not json"), 2},
+        {STATUS("409 Conflict", "{\"detail\": \"another archive\"}"), 5},
+        {STATUS("401 Unauthorized", "{\"detail\": \"no\"}"), 2},
+        {STATUS("403 Forbidden", "{}"), 2},
+        {STATUS("404 Not Found", "{}"), 2},
+        {STATUS("500 Internal", "{}"), 6},
+        {STATUS("301 Moved\r\nLocation: http://127.0.0.1:1/", ""), 2},
     };
 
     (void) state;
@@ -226,9 +239,9 @@ static void refusals_of_the_archive_end_before_the_second_step(void **state)
         const char *answer;
         int code;
     } rows[] = {
-        { STATUS("422 Unprocessable", "{\"detail\": \"another digest\"}"), 5 },
-        { STATUS("413 Too Large", "{\"detail\": \"too big\"}"), 2 },
-        { STATUS("507 Insufficient Storage", "{\"detail\": \"disk\"}"), 6 },
+        {STATUS("422 Unprocessable", "{\"detail\": \"another digest\"}"), 5},
+        {STATUS("413 Too Large", "{\"detail\": \"too big\"}"), 2},
+        {STATUS("507 Insufficient Storage", "{\"detail\": \"disk\"}"), 6},
     };
 
     (void) state;
@@ -270,8 +283,9 @@ static void an_unreachable_server_is_an_infrastructure_error(void **state)
 
     (void) state;
     bench_new(&b);
-    const char *const argv[] = { "push", b.archive, "--server", "http://127.0.0.1:9", "--project", "o/p", "--gate", "g",
-                                 "--token-file", b.token, NULL };
+    const char *const argv[] = {"push",         b.archive, "--server", "http://127.0.0.1:9",
+                                "--project",    "o/p",     "--gate",   "g",
+                                "--token-file", b.token,   NULL};
 
     run_command(&command_push, argv, &r);
     assert_int_equal(r.code, 6);
@@ -282,24 +296,27 @@ static void an_unreachable_server_is_an_infrastructure_error(void **state)
 /* Decisions U26. */
 static void a_token_never_goes_unencrypted_to_another_machine(void **state)
 {
-    static const char *const bad[] = { "http://perf.example.org", "http://127.0.0.1.example.org", "http://127.evil.example",
-                                       "http://10.0.0.1:80", "HTTP://[2001:db8::1]/" };
+    static const char *const bad[] = {"http://perf.example.org", "http://127.0.0.1.example.org",
+                                      "http://127.evil.example", "http://10.0.0.1:80",
+                                      "HTTP://[2001:db8::1]/"};
     struct bench b;
     struct command_result r;
 
     (void) state;
     bench_new(&b);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        const char *const argv[] = { "push", b.archive, "--server", bad[i], "--project", "o/p", "--gate", "g",
-                                     "--token-file", b.token, NULL };
+        const char *const argv[] = {"push",         b.archive, "--server", bad[i],
+                                    "--project",    "o/p",     "--gate",   "g",
+                                    "--token-file", b.token,   NULL};
 
         run_command(&command_push, argv, &r);
         assert_int_equal(r.code, 2);
         assert_non_null(strstr(r.err, "refusing to send a token unencrypted"));
         command_result_fini(&r);
     }
-    const char *const file[] = { "push", b.archive, "--server", "file:///etc", "--project", "o/p", "--gate", "g",
-                                 "--token-file", b.token, NULL };
+    const char *const file[] = {"push",         b.archive, "--server", "file:///etc",
+                                "--project",    "o/p",     "--gate",   "g",
+                                "--token-file", b.token,   NULL};
 
     run_command(&command_push, file, &r);
     assert_int_equal(r.code, 2);
@@ -340,16 +357,20 @@ static void status_exits_by_the_worst_verdict(void **state)
         const char *answer;
         int code;
     } rows[] = {
-        { OK("{\"schema\": \"cleanrun-check/1\", \"verdict\": \"PENDING\", \"description\": \"PENDING\", \"gates\": []}"), 8 },
-        { OK("{\"verdict\": \"REGRESSION\", \"gates\": [{\"gate\": \"g\", \"verdict\": \"REGRESSION\", \"description\": \"x\"}]}"), 1 },
-        { STATUS("404 Not Found", "{}"), 2 },
-        { OK("{}"), 6 },
+        {OK("{\"schema\": \"cleanrun-check/1\", \"verdict\": \"PENDING\", \"description\": "
+            "\"PENDING\", \"gates\": []}"),
+         8},
+        {OK("{\"verdict\": \"REGRESSION\", \"gates\": [{\"gate\": \"g\", \"verdict\": "
+            "\"REGRESSION\", \"description\": \"x\"}]}"),
+         1},
+        {STATUS("404 Not Found", "{}"), 2},
+        {OK("{}"), 6},
     };
 
     (void) state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *const answers[] = { rows[i].answer };
-        struct script script = { answers, 1 };
+        const char *const answers[] = {rows[i].answer};
+        struct script script = {answers, 1};
         struct command_result r;
         struct bench b;
         char url[64];
@@ -359,7 +380,10 @@ static void status_exits_by_the_worst_verdict(void **state)
         pid_t server = serve(&script, b.log, &port);
 
         snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
-        const char *const argv[] = { "status", "c6f068d4e70ae7a6b7eefefdfe50fec8272f513e", "--server", url, "--project", "o/p", NULL };
+        const char *const argv[] = {"status",    "c6f068d4e70ae7a6b7eefefdfe50fec8272f513e",
+                                    "--server",  url,
+                                    "--project", "o/p",
+                                    NULL};
 
         run_command(&command_status, argv, &r);
         assert_int_equal(r.code, rows[i].code);
@@ -367,7 +391,9 @@ static void status_exits_by_the_worst_verdict(void **state)
         assert_int_equal(waitpid(server, NULL, 0), server);
         char *log = test_read_path(b.log, NULL);
 
-        assert_non_null(strstr(log, "GET /api/v1/projects/o/p/commits/c6f068d4e70ae7a6b7eefefdfe50fec8272f513e/check HTTP/1.1"));
+        assert_non_null(strstr(
+            log, "GET /api/v1/projects/o/p/commits/c6f068d4e70ae7a6b7eefefdfe50fec8272f513e/check "
+                 "HTTP/1.1"));
         assert_null(strstr(log, "Authorization"));
         free(log);
         command_result_fini(&r);

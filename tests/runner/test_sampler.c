@@ -20,7 +20,7 @@
 
 static void pause_ms(long ms)
 {
-    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
 
     nanosleep(&t, NULL);
 }
@@ -229,7 +229,8 @@ static void a_competing_busy_loop_is_recorded(void **state)
     cJSON_Delete(record);
 }
 
-/* Issue: ≤ 0.1 % of a core at 2 Hz; here only a bound that a busy test machine can hold: 5 ms of CPU a sample. */
+/* Issue: ≤ 0.1 % of a core at 2 Hz; here only a bound that a busy test machine can hold: 5 ms of
+ * CPU a sample. */
 static void a_sample_of_twenty_processes_is_cheap(void **state)
 {
     struct sysroot root;
@@ -263,9 +264,11 @@ static void a_sample_of_twenty_processes_is_cheap(void **state)
         sampler_take(s, i);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
     assert_int_equal(sampler_at(s, 50)->processes, 20);
-    double us = ((double) (b.tv_sec - a.tv_sec) * 1e9 + (double) (b.tv_nsec - a.tv_nsec)) / 1000.0 / 100.0;
+    double us =
+        ((double) (b.tv_sec - a.tv_sec) * 1e9 + (double) (b.tv_nsec - a.tv_nsec)) / 1000.0 / 100.0;
 
-    print_message("one sample of 20 processes: %.0f us, %.3f %% of a core at 2 Hz\n", us, us * 2.0 / 1e6 * 100.0);
+    print_message("one sample of 20 processes: %.0f us, %.3f %% of a core at 2 Hz\n", us,
+                  us * 2.0 / 1e6 * 100.0);
     assert_true(us < 5000);
     close(block[0]);
     close(block[1]);

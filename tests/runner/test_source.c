@@ -26,7 +26,7 @@ static void git_in(const char *dir, const char *const argv[])
         "GIT_CONFIG_NOSYSTEM=1",
         NULL,
     };
-    const char *full[32] = { "git", "-c", "protocol.file.allow=always" };
+    const char *full[32] = {"git", "-c", "protocol.file.allow=always"};
     struct test_run r;
     size_t n = 3;
 
@@ -39,7 +39,7 @@ static void git_in(const char *dir, const char *const argv[])
     test_run_fini(&r);
 }
 
-#define GIT(dir, ...) git_in((dir), (const char *const[]) { __VA_ARGS__, NULL })
+#define GIT(dir, ...) git_in((dir), (const char *const[]){__VA_ARGS__, NULL})
 
 /* The repository of vectors.json's recipe. */
 static char *new_repo(void)
@@ -66,7 +66,7 @@ static void take(const char *dir, const char *scheme, struct source *s)
 
 static void assert_differs(const char *dir, const struct source *before, bool dirty)
 {
-    struct source now;
+    struct source now = {.scheme = NULL};
 
     take(dir, NULL, &now);
     assert_false(digest_equal(&now.fingerprint, &before->fingerprint));
@@ -76,7 +76,7 @@ static void assert_differs(const char *dir, const struct source *before, bool di
 
 static void assert_same(const char *dir, const struct source *before)
 {
-    struct source now;
+    struct source now = {.scheme = NULL};
 
     take(dir, NULL, &now);
     assert_true(source_equal(&now, before));
@@ -86,7 +86,7 @@ static void assert_same(const char *dir, const struct source *before)
 static void clean_tree_names_its_commit(void **state)
 {
     char *dir = new_repo();
-    struct source s;
+    struct source s = {.scheme = NULL};
 
     (void) state;
     take(dir, NULL, &s);
@@ -104,7 +104,7 @@ static void content_mode_and_untracked_files_count(void **state)
 {
     char *dir = new_repo();
     char *file = test_join(dir, "source.txt");
-    struct source clean;
+    struct source clean = {.scheme = NULL};
 
     (void) state;
     take(dir, NULL, &clean);
@@ -118,7 +118,7 @@ static void content_mode_and_untracked_files_count(void **state)
     assert_same(dir, &clean);
 
     test_write_text(dir, "new file", "x");
-    struct source one;
+    struct source one = {.scheme = NULL};
 
     take(dir, NULL, &one);
     assert_true(one.dirty);
@@ -145,7 +145,7 @@ static void content_mode_and_untracked_files_count(void **state)
 static void ignored_files_are_left_out_only_by_the_tree_s_own_rule(void **state)
 {
     char *dir = new_repo();
-    struct source clean;
+    struct source clean = {.scheme = NULL};
 
     (void) state;
     take(dir, NULL, &clean);
@@ -162,13 +162,15 @@ static void ignored_files_are_left_out_only_by_the_tree_s_own_rule(void **state)
 static void git_configuration_changes_nothing(void **state)
 {
     static const char *const settings[][2] = {
-        { "diff.noprefix", "true" },     { "core.fileMode", "false" },        { "core.autocrlf", "true" },
-        { "status.showUntrackedFiles", "no" }, { "core.quotePath", "false" }, { "diff.algorithm", "patience" },
-        { "core.ignoreStat", "true" },   { "core.abbrev", "12" },             { "diff.external", "/bin/false" },
-        { "core.fsmonitor", "/bin/false" }, { "diff.context", "9" },
+        {"diff.noprefix", "true"},       {"core.fileMode", "false"},
+        {"core.autocrlf", "true"},       {"status.showUntrackedFiles", "no"},
+        {"core.quotePath", "false"},     {"diff.algorithm", "patience"},
+        {"core.ignoreStat", "true"},     {"core.abbrev", "12"},
+        {"diff.external", "/bin/false"}, {"core.fsmonitor", "/bin/false"},
+        {"diff.context", "9"},
     };
     char *dir = new_repo();
-    struct source before, seed;
+    struct source before = {.scheme = NULL}, seed = {.scheme = NULL};
 
     (void) state;
     test_write_text(dir, "source.txt", "mutated source\n");
@@ -176,7 +178,7 @@ static void git_configuration_changes_nothing(void **state)
     take(dir, NULL, &before);
     take(dir, SOURCE_SCHEME_RVOIP, &seed);
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-        struct source now;
+        struct source now = {.scheme = NULL};
 
         GIT(dir, "config", settings[i][0], settings[i][1]);
         assert_same(dir, &before);
@@ -192,7 +194,7 @@ static void git_configuration_changes_nothing(void **state)
 static void flags_that_hide_changes_hide_nothing(void **state)
 {
     char *dir = new_repo();
-    struct source clean;
+    struct source clean = {.scheme = NULL};
 
     (void) state;
     take(dir, NULL, &clean);
@@ -210,7 +212,7 @@ static void flags_that_hide_changes_hide_nothing(void **state)
 static void the_index_alone_counts(void **state)
 {
     char *dir = new_repo();
-    struct source clean;
+    struct source clean = {.scheme = NULL};
 
     (void) state;
     take(dir, NULL, &clean);
@@ -232,7 +234,7 @@ static void links_count_by_their_target(void **state)
 {
     char *dir = new_repo();
     char *link = test_join(dir, "link");
-    struct source one;
+    struct source one = {.scheme = NULL};
 
     (void) state;
     assert_int_equal(symlink("source.txt", link), 0);
@@ -244,7 +246,7 @@ static void links_count_by_their_target(void **state)
     test_write_text(dir, "sub/a", "1");
     GIT(dir, "add", ".");
     GIT(dir, "commit", "-q", "-m", "sub");
-    struct source two;
+    struct source two = {.scheme = NULL};
 
     take(dir, NULL, &two);
     assert_false(two.dirty);
@@ -264,7 +266,7 @@ static void links_count_by_their_target(void **state)
 static void line_end_attributes_of_the_tree_are_no_change(void **state)
 {
     char *dir = test_dir_new();
-    struct source s;
+    struct source s = {.scheme = NULL};
 
     (void) state;
     GIT(dir, "init", "-q", "-b", "main", ".");
@@ -284,7 +286,7 @@ static void submodules_and_nested_repositories_are_read(void **state)
 {
     char *dir = new_repo();
     char *inner = new_repo();
-    struct source clean, with_nested;
+    struct source clean = {.scheme = NULL}, with_nested = {.scheme = NULL};
 
     (void) state;
     GIT(dir, "submodule", "--quiet", "add", inner, "sub");
@@ -330,7 +332,7 @@ static void submodules_and_nested_repositories_are_read(void **state)
 static void parents_are_recorded(void **state)
 {
     char *dir = new_repo();
-    struct source s;
+    struct source s = {.scheme = NULL};
 
     (void) state;
     test_write_text(dir, "source.txt", "second\n");
@@ -346,7 +348,7 @@ static void parents_are_recorded(void **state)
 static int take_unreadable(const char *dir)
 {
     struct git g;
-    struct source s;
+    struct source s = {.scheme = NULL};
     struct err e = ERR_INIT;
 
     if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
@@ -362,7 +364,7 @@ static void unreadable_files_are_an_error(void **state)
 {
     char *dir = new_repo();
     char *file = test_join(dir, "source.txt");
-    const char *const chown[] = { "chown", "-R", "65534:65534", dir, NULL };
+    const char *const chown[] = {"chown", "-R", "65534:65534", dir, NULL};
     struct test_run r;
     int status = 0;
 
@@ -389,7 +391,7 @@ static cJSON *vectors(void)
 {
     size_t len = 0;
     char *text = test_read("tests/data/rvoip/vectors.json", &len);
-    struct json_limits limits = { .max_bytes = len };
+    struct json_limits limits = {.max_bytes = len};
     cJSON *j = NULL;
     struct err e = ERR_INIT;
 
@@ -441,13 +443,13 @@ static void seed_vectors_are_reproduced(void **state)
             files[count].content = content[count];
             count++;
         }
-        struct source_seed_parts parts = { .commit = json_get(v, "commit")->valuestring,
-                                           .status = status,
-                                           .status_len = status_len,
-                                           .diff = diff,
-                                           .diff_len = diff_len,
-                                           .untracked = files,
-                                           .n_untracked = count };
+        struct source_seed_parts parts = {.commit = json_get(v, "commit")->valuestring,
+                                          .status = status,
+                                          .status_len = status_len,
+                                          .diff = diff,
+                                          .diff_len = diff_len,
+                                          .untracked = files,
+                                          .n_untracked = count};
 
         assert_int_equal(source_rvoip_digest(&parts, &digest, &e), 0);
         assert_digest(&digest, json_get(v, "sha256"));
@@ -459,7 +461,8 @@ static void seed_vectors_are_reproduced(void **state)
     char hex[DIGEST_HEX_SIZE];
     struct err e = ERR_INIT;
 
-    struct source_seed_parts clean = { .commit = "fbc96ed4f1736f1cc4b0a1145497183d6acf0d2f", .status = "", .diff = "" };
+    struct source_seed_parts clean = {
+        .commit = "fbc96ed4f1736f1cc4b0a1145497183d6acf0d2f", .status = "", .diff = ""};
 
     assert_int_equal(source_rvoip_digest(&clean, &digest, &e), 0);
     digest_hex(&digest, hex);
@@ -469,7 +472,7 @@ static void seed_vectors_are_reproduced(void **state)
 
 static void assert_seed(const char *dir, const cJSON *step)
 {
-    struct source s;
+    struct source s = {.scheme = NULL};
 
     take(dir, SOURCE_SCHEME_RVOIP, &s);
     assert_digest(&s.fingerprint, json_get(step, "sha256"));
@@ -479,7 +482,8 @@ static void assert_seed(const char *dir, const cJSON *step)
 static void seed_scenario_is_reproduced_with_real_git(void **state)
 {
     cJSON *all = vectors();
-    const cJSON *step = json_get(json_get(json_get(all, "source_fingerprint"), "git_scenario"), "steps")->child;
+    const cJSON *step =
+        json_get(json_get(json_get(all, "source_fingerprint"), "git_scenario"), "steps")->child;
     char *dir = new_repo();
 
     (void) state;
@@ -516,7 +520,7 @@ static void unknown_scheme_is_refused(void **state)
 {
     char *dir = new_repo();
     struct git g;
-    struct source s;
+    struct source s = {.scheme = NULL};
     struct err e = ERR_INIT;
 
     (void) state;
