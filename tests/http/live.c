@@ -57,15 +57,15 @@ static void exec_server(struct live *l, const char *path, const char *const extr
     _exit(127);
 }
 
-static bool is_ready(unsigned port)
+static bool is_alive(unsigned port)
 {
     struct raw_response a;
-    bool ready = false;
+    bool alive = false;
 
-    raw_request(port, "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", &a);
-    ready = a.status == 200;
+    raw_request(port, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", &a);
+    alive = a.status == 200;
     raw_response_fini(&a);
-    return ready;
+    return alive;
 }
 
 static bool read_port(const char *path, unsigned *out)
@@ -95,7 +95,7 @@ void live_start(struct live *l, const char *const extra[])
     assert_true(l->pid >= 0);
     if (l->pid == 0)
         exec_server(l, path, extra);
-    while (!read_port(port, &l->port) || !is_ready(l->port)) {
+    while (!read_port(port, &l->port) || !is_alive(l->port)) {
         if (waitpid(l->pid, &status, WNOHANG) == l->pid || waited > START_MS) {
             char *log = live_log(l);
 

@@ -19,7 +19,7 @@ struct live {
 void live_init(struct live *l);
 /* The same with the data below an existing directory, which is not removed. */
 void live_init_at(struct live *l, const char *data);
-/* Starts with further arguments (NULL-ended, may be NULL) and waits until /readyz says 200. */
+/* Starts with further arguments (NULL-ended, may be NULL) and waits until it answers. */
 void live_start(struct live *l, const char *const extra[]);
 /* SIGTERM; the exit code (128 + signal when it died of one). */
 int live_stop(struct live *l);
