@@ -11,7 +11,7 @@
 
 struct admin_command {
     const char *command;
-    const char *verb; /* NULL: the command alone */
+    const char *verb;  /* NULL: the command alone */
     const char *words; /* shown in messages: "NAME" */
     size_t n_words;
     bool store; /* opened before the handler */
@@ -20,26 +20,49 @@ struct admin_command {
 };
 
 static const struct admin_command commands[] = {
-    { "project", "add", "OWNER/NAME", 1, true, admin_project_add, { "private" } },
-    { "project", "set", "OWNER/NAME", 1, true, admin_project_set, { "private", "public", "tickets=", "deadline=" } },
-    { "project", "list", "", 0, true, admin_project_list, { NULL } },
-    { "runner", "add", "NAME", 1, true, admin_runner_add, { "class=", "key=", "project=", "not-before=", "not-after=" } },
-    { "runner", "revoke", "NAME", 1, true, admin_runner_revoke, { "reason=", "since=" } },
-    { "runner", "list", "", 0, true, admin_runner_list, { NULL } },
-    { "token", "add", "NAME", 1, true, admin_token_add, { "scope=", "project=" } },
-    { "token", "revoke", "NAME", 1, true, admin_token_revoke, { NULL } },
-    { "token", "list", "", 0, true, admin_token_list, { NULL } },
-    { "baseline", "approve", "RUN", 1, true, admin_baseline_approve, { "project=", "gate=", "reviewer=", "reason=" } },
-    { "baseline", "import", "DIR", 1, true, admin_baseline_import,
-      { "project=", "gate=", "reviewer=", "reason=", "class=", "definition=", "commit=", "legacy" } },
-    { "baseline", "list", "", 0, true, admin_baseline_list, { "project=" } },
-    { "migrate", NULL, "", 0, true, admin_migrate, { NULL } },
-    { "fsck", NULL, "", 0, true, admin_fsck, { NULL } },
-    { "gc", NULL, "", 0, true, admin_gc, { "dry-run", "keep=" } },
-    { "backup", NULL, "DIR", 1, true, admin_backup, { NULL } },
-    { "restore", NULL, "DIR", 1, false, admin_restore, { NULL } },
-    { "config", NULL, "", 0, false, admin_config, { NULL } },
-    { "log", NULL, "", 0, true, admin_log, { "limit=" } },
+    {"project", "add", "OWNER/NAME", 1, true, admin_project_add, {"private"}},
+    {"project",
+     "set",
+     "OWNER/NAME",
+     1,
+     true,
+     admin_project_set,
+     {"private", "public", "tickets=", "deadline="}},
+    {"project", "list", "", 0, true, admin_project_list, {NULL}},
+    {"runner",
+     "add",
+     "NAME",
+     1,
+     true,
+     admin_runner_add,
+     {"class=", "key=", "project=", "not-before=", "not-after="}},
+    {"runner", "revoke", "NAME", 1, true, admin_runner_revoke, {"reason=", "since="}},
+    {"runner", "list", "", 0, true, admin_runner_list, {NULL}},
+    {"token", "add", "NAME", 1, true, admin_token_add, {"scope=", "project="}},
+    {"token", "revoke", "NAME", 1, true, admin_token_revoke, {NULL}},
+    {"token", "list", "", 0, true, admin_token_list, {NULL}},
+    {"baseline",
+     "approve",
+     "RUN",
+     1,
+     true,
+     admin_baseline_approve,
+     {"project=", "gate=", "reviewer=", "reason="}},
+    {"baseline",
+     "import",
+     "DIR",
+     1,
+     true,
+     admin_baseline_import,
+     {"project=", "gate=", "reviewer=", "reason=", "class=", "definition=", "commit=", "legacy"}},
+    {"baseline", "list", "", 0, true, admin_baseline_list, {"project="}},
+    {"migrate", NULL, "", 0, true, admin_migrate, {NULL}},
+    {"fsck", NULL, "", 0, true, admin_fsck, {NULL}},
+    {"gc", NULL, "", 0, true, admin_gc, {"dry-run", "keep="}},
+    {"backup", NULL, "DIR", 1, true, admin_backup, {NULL}},
+    {"restore", NULL, "DIR", 1, false, admin_restore, {NULL}},
+    {"config", NULL, "", 0, false, admin_config, {NULL}},
+    {"log", NULL, "", 0, true, admin_log, {"limit="}},
 };
 
 const char *admin_help(void)
@@ -120,15 +143,18 @@ static const struct admin_command *find(int argc, char *const argv[], struct err
     }
     near = n > 0 ? text_nearest(verb, verbs, n) : NULL;
     if (near)
-        (void) err_set(e, ERR_USAGE, "admin.verb", "unknown command '%s'; did you mean '%s'?", verb, near);
+        (void) err_set(e, ERR_USAGE, "admin.verb", "unknown command '%s'; did you mean '%s'?", verb,
+                       near);
     else
-        (void) err_set(e, ERR_USAGE, "admin.verb", "what to do with it? see cleanrun-server --help");
+        (void) err_set(e, ERR_USAGE, "admin.verb",
+                       "what to do with it? see cleanrun-server --help");
     return NULL;
 }
 
-static int parse(const struct admin_command *c, int argc, char *const argv[], struct admin_args *a, struct err *e)
+static int parse(const struct admin_command *c, int argc, char *const argv[], struct admin_args *a,
+                 struct err *e)
 {
-    const char *allowed[ARRAY_LEN(c->flags) + 1] = { "data=" };
+    const char *allowed[ARRAY_LEN(c->flags) + 1] = {"data="};
     int skip = c->verb ? 2 : 1;
     size_t n = 1;
 
@@ -154,7 +180,7 @@ static int run(const struct admin_command *c, const struct admin_args *a, struct
 
 int admin_main(int argc, char *const argv[], char *const environment[])
 {
-    struct admin_args a = { .out = stdout, .environment = environment };
+    struct admin_args a = {.out = stdout, .environment = environment};
     const struct admin_command *c;
     struct err e = ERR_INIT;
     int code;

@@ -1,7 +1,7 @@
 /*
  * admin: the commands of cleanrun-server that work on a data directory without a running server:
- * project, runner, token, baseline, migrate, fsck, gc, backup, restore, config. They may run while a
- * server works on the same directory (except restore, which refuses).
+ * project, runner, token, baseline, migrate, fsck, gc, backup, restore, config. They may run while
+ * a server works on the same directory (except restore, which refuses).
  */
 #pragma once
 
@@ -11,7 +11,8 @@
 
 /* Is this a command of ours ("project")? */
 bool admin_knows(const char *command);
-/* argv[0] is the command. Data on stdout, talk on stderr. Returns the exit code: 0, 2, 5 (fsck found damage). */
+/* argv[0] is the command. Data on stdout, talk on stderr. Returns the exit code: 0, 2, 5 (fsck
+ * found damage). */
 int admin_main(int argc, char *const argv[], char *const environment[]) MUST_CHECK;
 /* The commands with one line each, for --help. */
 const char *admin_help(void);

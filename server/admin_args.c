@@ -14,7 +14,8 @@ static bool names(const char *allowed, const char *flag, size_t len)
     return n == len && strncmp(allowed, flag, len) == 0;
 }
 
-static int unknown(const char *flag, size_t len, const char *const *allowed, size_t n, struct err *e)
+static int unknown(const char *flag, size_t len, const char *const *allowed, size_t n,
+                   struct err *e)
 {
     char words[ALLOWED_MAX][32];
     const char *candidates[ALLOWED_MAX];
@@ -22,7 +23,8 @@ static int unknown(const char *flag, size_t len, const char *const *allowed, siz
     const char *near;
 
     if (len >= sizeof name)
-        return err_set(e, ERR_USAGE, "args.unknown", "unknown option '--%.*s'", (int) (len < 60 ? len : 60), flag);
+        return err_set(e, ERR_USAGE, "args.unknown", "unknown option '--%.*s'",
+                       (int) (len < 60 ? len : 60), flag);
     memcpy(name, flag, len);
     name[len] = '\0';
     for (size_t i = 0; i < n && i < ALLOWED_MAX; i++) {
@@ -35,7 +37,8 @@ static int unknown(const char *flag, size_t len, const char *const *allowed, siz
     }
     near = text_nearest(name, candidates, n < ALLOWED_MAX ? n : ALLOWED_MAX);
     if (near)
-        return err_set(e, ERR_USAGE, "args.unknown", "unknown option '--%s'; did you mean '--%s'?", name, near);
+        return err_set(e, ERR_USAGE, "args.unknown", "unknown option '--%s'; did you mean '--%s'?",
+                       name, near);
     return err_set(e, ERR_USAGE, "args.unknown", "unknown option '--%s'", name);
 }
 
@@ -49,8 +52,8 @@ static int add_flag(struct admin_args *a, const char *name, const char *value, s
 }
 
 /* *io_i: index of the flag; moved on when the value is the next word. */
-static int parse_flag(int argc, char *const argv[], int *io_i, const char *const *allowed, size_t n, struct admin_args *a,
-                      struct err *e)
+static int parse_flag(int argc, char *const argv[], int *io_i, const char *const *allowed, size_t n,
+                      struct admin_args *a, struct err *e)
 {
     const char *flag = argv[*io_i] + 2;
     size_t len = strcspn(flag, "=");
@@ -74,10 +77,10 @@ static int parse_flag(int argc, char *const argv[], int *io_i, const char *const
     return unknown(flag, len, allowed, n, e);
 }
 
-int admin_args_parse(int argc, char *const argv[], const char *const *allowed, size_t n_allowed, struct admin_args *out,
-                     struct err *e)
+int admin_args_parse(int argc, char *const argv[], const char *const *allowed, size_t n_allowed,
+                     struct admin_args *out, struct err *e)
 {
-    struct admin_args a = { .n_words = 0, .out = out->out, .environment = out->environment };
+    struct admin_args a = {.n_words = 0, .out = out->out, .environment = out->environment};
 
     for (int i = 0; i < argc; i++) {
         if (strncmp(argv[i], "--", 2) == 0 && argv[i][2]) {
@@ -131,7 +134,8 @@ int admin_args_time(const struct admin_args *a, const char *name, int64_t *out_u
     int64_t us = 0;
 
     if (value && !clock_parse_rfc3339(value, &us))
-        return err_set(e, ERR_USAGE, "args.time", "--%s must be a time such as 2026-11-29T14:15:02Z, not '%s'", name, value);
+        return err_set(e, ERR_USAGE, "args.time",
+                       "--%s must be a time such as 2026-11-29T14:15:02Z, not '%s'", name, value);
     *out_us = us;
     return 0;
 }

@@ -1,4 +1,5 @@
-/* admin_args: words and flags of an administration command. Values are borrowed from argv. Private to server/admin*.c. */
+/* admin_args: words and flags of an administration command. Values are borrowed from argv. Private
+ * to server/admin*.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +17,7 @@ struct admin_args {
     const char *words[ADMIN_WORDS]; /* after command and sub-command */
     size_t n_words;
     struct {
-        const char *name; /* without "--" */
+        const char *name;  /* without "--" */
         const char *value; /* NULL: a switch */
     } flags[ADMIN_FLAGS];
     size_t n_flags;
@@ -24,13 +25,16 @@ struct admin_args {
     char *const *environment;
 };
 
-/* allowed: "data= private scope=": a name that ends in '=' takes a value. Unknown flags are ERR_USAGE with "did you mean". */
-int admin_args_parse(int argc, char *const argv[], const char *const *allowed, size_t n_allowed, struct admin_args *out,
-                     struct err *e) MUST_CHECK;
+/* allowed: "data= private scope=": a name that ends in '=' takes a value. Unknown flags are
+ * ERR_USAGE with "did you mean". */
+int admin_args_parse(int argc, char *const argv[], const char *const *allowed, size_t n_allowed,
+                     struct admin_args *out, struct err *e) MUST_CHECK;
 /* Last value of a flag, or NULL. */
 const char *admin_args_get(const struct admin_args *a, const char *name);
 bool admin_args_has(const struct admin_args *a, const char *name);
 /* The same, but absent is ERR_USAGE. */
-int admin_args_need(const struct admin_args *a, const char *name, const char **out, struct err *e) MUST_CHECK;
+int admin_args_need(const struct admin_args *a, const char *name, const char **out,
+                    struct err *e) MUST_CHECK;
 /* RFC 3339 time of a flag in microseconds; absent gives 0. */
-int admin_args_time(const struct admin_args *a, const char *name, int64_t *out_us, struct err *e) MUST_CHECK;
+int admin_args_time(const struct admin_args *a, const char *name, int64_t *out_us,
+                    struct err *e) MUST_CHECK;

@@ -14,8 +14,10 @@
 #include "server/store/store_private.h"
 #include "server/store/upkeep.h"
 
-/* Answers go to a->out, a line each, fields apart by tabs. A failed write is told by admin_main's flush. */
-static void say(const struct admin_args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Answers go to a->out, a line each, fields apart by tabs. A failed write is told by admin_main's
+ * flush. */
+static void say(const struct admin_args *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static void say(const struct admin_args *a, const char *format, ...)
 {
@@ -34,14 +36,15 @@ static const char *when(int64_t us, char out[CLOCK_RFC3339_SIZE])
     return out;
 }
 
-static int need_number(const struct admin_args *a, const char *name, uint64_t max, uint64_t *out, bool *out_given,
-                       struct err *e)
+static int need_number(const struct admin_args *a, const char *name, uint64_t max, uint64_t *out,
+                       bool *out_given, struct err *e)
 {
     const char *text = admin_args_get(a, name);
 
     *out_given = text != NULL;
     if (text && !num_parse_u64(text, strlen(text), max, out))
-        return err_set(e, ERR_USAGE, "args.number", "--%s must be a whole number, not '%s'", name, text);
+        return err_set(e, ERR_USAGE, "args.number", "--%s must be a whole number, not '%s'", name,
+                       text);
     return 0;
 }
 
@@ -59,7 +62,7 @@ int admin_project_set(struct store *s, const struct admin_args *a, struct err *e
 {
     bool is_private = admin_args_has(a, "private");
     bool is_public = admin_args_has(a, "public");
-    struct manage_project change = { .tickets = admin_args_get(a, "tickets") };
+    struct manage_project change = {.tickets = admin_args_get(a, "tickets")};
     uint64_t seconds = 0;
     int64_t deadline_s = 0;
     bool given = false;
@@ -79,8 +82,8 @@ int admin_project_set(struct store *s, const struct admin_args *a, struct err *e
 
 int admin_project_list(struct store *s, const struct admin_args *a, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     bool row = false;
     int rc;
 
@@ -89,8 +92,8 @@ int admin_project_list(struct store *s, const struct admin_args *a, struct err *
     q = query_begin(r.db, SQL_PROJECT_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
         say(a, "%s\t%s\ttickets %s\tdeadline %lld s\t%lld runs\n", query_get_text(&q, 1),
-            query_get_int(&q, 2) ? "private" : "public", query_get_text(&q, 3), (long long) query_get_int(&q, 4),
-            (long long) query_get_int(&q, 5));
+            query_get_int(&q, 2) ? "private" : "public", query_get_text(&q, 3),
+            (long long) query_get_int(&q, 4), (long long) query_get_int(&q, 5));
     return rc;
 }
 
@@ -98,14 +101,17 @@ int admin_project_list(struct store *s, const struct admin_args *a, struct err *
 
 int admin_runner_add(struct store *s, const struct admin_args *a, struct err *e)
 {
-    struct manage_runner r = { .name = a->words[0] };
+    struct manage_runner r = {.name = a->words[0]};
     AUTO_FREE char *pem = NULL;
     const char *key = NULL;
     size_t len = 0;
 
-    if (admin_args_need(a, "class", &r.machine_class, e) < 0 || admin_args_need(a, "key", &key, e) < 0 ||
-        admin_args_need(a, "project", &r.project, e) < 0 || admin_args_time(a, "not-before", &r.not_before_us, e) < 0 ||
-        admin_args_time(a, "not-after", &r.not_after_us, e) < 0 || file_read(key, LIMIT_PEM, &pem, &len, e) < 0)
+    if (admin_args_need(a, "class", &r.machine_class, e) < 0 ||
+        admin_args_need(a, "key", &key, e) < 0 ||
+        admin_args_need(a, "project", &r.project, e) < 0 ||
+        admin_args_time(a, "not-before", &r.not_before_us, e) < 0 ||
+        admin_args_time(a, "not-after", &r.not_after_us, e) < 0 ||
+        file_read(key, LIMIT_PEM, &pem, &len, e) < 0)
         return -1;
     if (strlen(pem) != len)
         return err_set(e, ERR_INPUT, "args.key", "'%s' is no PEM file", key);
@@ -121,7 +127,8 @@ int admin_runner_revoke(struct store *s, const struct admin_args *a, struct err 
     const char *reason = NULL;
     int64_t since_us = 0;
 
-    if (admin_args_need(a, "reason", &reason, e) < 0 || admin_args_time(a, "since", &since_us, e) < 0 ||
+    if (admin_args_need(a, "reason", &reason, e) < 0 ||
+        admin_args_time(a, "since", &since_us, e) < 0 ||
         manage_runner_revoke(s, a->words[0], reason, since_us, e) < 0)
         return -1;
     say(a, "runner %s revoked\n", a->words[0]);
@@ -145,8 +152,8 @@ static int say_projects(const struct admin_args *a, struct db *d, int64_t runner
 
 int admin_runner_list(struct store *s, const struct admin_args *a, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     char from[CLOCK_RFC3339_SIZE];
     char to[CLOCK_RFC3339_SIZE];
     char seen[CLOCK_RFC3339_SIZE];
@@ -158,10 +165,12 @@ int admin_runner_list(struct store *s, const struct admin_args *a, struct err *e
         return -1;
     q = query_begin(r.db, SQL_RUNNER_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        say(a, "%s\t%s\t%s\tvalid %s..%s\tseen %s", query_get_text(&q, 1), query_get_text(&q, 2), query_get_text(&q, 3),
-            when(query_get_int(&q, 4), from), when(query_get_int(&q, 5), to), when(query_get_int(&q, 8), seen));
+        say(a, "%s\t%s\t%s\tvalid %s..%s\tseen %s", query_get_text(&q, 1), query_get_text(&q, 2),
+            query_get_text(&q, 3), when(query_get_int(&q, 4), from), when(query_get_int(&q, 5), to),
+            when(query_get_int(&q, 8), seen));
         if (query_get_int(&q, 6))
-            say(a, "\trevoked since %s: %s", when(query_get_int(&q, 6), revoked), query_get_text(&q, 7));
+            say(a, "\trevoked since %s: %s", when(query_get_int(&q, 6), revoked),
+                query_get_text(&q, 7));
         if (say_projects(a, r.db, query_get_int(&q, 0), e) < 0)
             return -1;
         say(a, "\n");
@@ -181,7 +190,8 @@ int admin_token_add(struct store *s, const struct admin_args *a, struct err *e)
         return -1;
     scope = auth_scope(word);
     if (!scope)
-        return err_set(e, ERR_USAGE, "args.scope", "a scope is read, upload, review or admin, not '%s'", word);
+        return err_set(e, ERR_USAGE, "args.scope",
+                       "a scope is read, upload, review or admin, not '%s'", word);
     if (manage_token_add(s, a->words[0], scope, admin_args_get(a, "project"), token, e) < 0)
         return -1;
     (void) fprintf(stderr, "token %s (%s); it is shown only now\n", a->words[0], word);
@@ -208,8 +218,8 @@ static const char *scope_word(int64_t scopes)
 
 int admin_token_list(struct store *s, const struct admin_args *a, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     char made[CLOCK_RFC3339_SIZE];
     char revoked[CLOCK_RFC3339_SIZE];
     bool row = false;
@@ -219,9 +229,10 @@ int admin_token_list(struct store *s, const struct admin_args *a, struct err *e)
         return -1;
     q = query_begin(r.db, SQL_TOKEN_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
-        say(a, "%s\t%s\t%s\tmade %s\trevoked %s\n", query_get_text(&q, 0), scope_word(query_get_int(&q, 1)),
-            query_get_text(&q, 2) ? query_get_text(&q, 2) : "every project", when(query_get_int(&q, 3), made),
-            when(query_get_int(&q, 4), revoked));
+        say(a, "%s\t%s\t%s\tmade %s\trevoked %s\n", query_get_text(&q, 0),
+            scope_word(query_get_int(&q, 1)),
+            query_get_text(&q, 2) ? query_get_text(&q, 2) : "every project",
+            when(query_get_int(&q, 3), made), when(query_get_int(&q, 4), revoked));
     return rc;
 }
 
@@ -229,18 +240,21 @@ int admin_token_list(struct store *s, const struct admin_args *a, struct err *e)
 
 static int need_review(const struct admin_args *a, struct manage_review *r, struct err *e)
 {
-    return admin_args_need(a, "project", &r->project, e) < 0 || admin_args_need(a, "gate", &r->gate, e) < 0 ||
-                   admin_args_need(a, "reviewer", &r->reviewer, e) < 0 || admin_args_need(a, "reason", &r->reason, e) < 0
+    return admin_args_need(a, "project", &r->project, e) < 0 ||
+                   admin_args_need(a, "gate", &r->gate, e) < 0 ||
+                   admin_args_need(a, "reviewer", &r->reviewer, e) < 0 ||
+                   admin_args_need(a, "reason", &r->reason, e) < 0
                ? -1
                : 0;
 }
 
 int admin_baseline_approve(struct store *s, const struct admin_args *a, struct err *e)
 {
-    struct manage_review review = { .project = NULL };
+    struct manage_review review = {.project = NULL};
     char id[MANAGE_ID_SIZE];
 
-    if (need_review(a, &review, e) < 0 || manage_baseline_approve(s, a->words[0], &review, id, e) < 0)
+    if (need_review(a, &review, e) < 0 ||
+        manage_baseline_approve(s, a->words[0], &review, id, e) < 0)
         return -1;
     say(a, "%s\n", id);
     return 0;
@@ -248,16 +262,18 @@ int admin_baseline_approve(struct store *s, const struct admin_args *a, struct e
 
 int admin_baseline_import(struct store *s, const struct admin_args *a, struct err *e)
 {
-    struct manage_review review = { .project = NULL };
-    struct manage_import in = { .dir = a->words[0], .commit = admin_args_get(a, "commit") };
+    struct manage_review review = {.project = NULL};
+    struct manage_import in = {.dir = a->words[0], .commit = admin_args_get(a, "commit")};
     char id[MANAGE_ID_SIZE];
 
     if (!admin_args_has(a, "legacy"))
         return err_set(e, ERR_USAGE, "args.legacy",
-                       "a directory is unsigned, so it can only be kept as history that never judges: say --legacy; to make "
+                       "a directory is unsigned, so it can only be kept as history that never "
+                       "judges: say --legacy; to make "
                        "a baseline that judges, push a run and use 'baseline approve'");
     if (need_review(a, &review, e) < 0 || admin_args_need(a, "class", &in.machine_class, e) < 0 ||
-        admin_args_need(a, "definition", &in.definition, e) < 0 || manage_baseline_import(s, &in, &review, id, e) < 0)
+        admin_args_need(a, "definition", &in.definition, e) < 0 ||
+        manage_baseline_import(s, &in, &review, id, e) < 0)
         return -1;
     say(a, "%s\n", id);
     return 0;
@@ -265,8 +281,8 @@ int admin_baseline_import(struct store *s, const struct admin_args *a, struct er
 
 int admin_baseline_list(struct store *s, const struct admin_args *a, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     const char *project = admin_args_get(a, "project");
     char at[CLOCK_RFC3339_SIZE];
     bool row = false;
@@ -278,10 +294,14 @@ int admin_baseline_list(struct store *s, const struct admin_args *a, struct err 
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
         if (project && strcmp(project, query_get_text(&q, BASE_PROJECT_NAME)) != 0)
             continue;
-        say(a, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", query_get_text(&q, BASE_ID), query_get_text(&q, BASE_PROJECT_NAME),
-            query_get_text(&q, BASE_GATE), query_get_text(&q, BASE_CLASS),
-            query_get_int(&q, BASE_CURRENT) ? "current" : query_get_int(&q, BASE_LEGACY) ? "history" : "superseded",
-            when(query_get_int(&q, BASE_AT), at), query_get_text(&q, BASE_REVIEWER), query_get_text(&q, BASE_REASON));
+        say(a, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", query_get_text(&q, BASE_ID),
+            query_get_text(&q, BASE_PROJECT_NAME), query_get_text(&q, BASE_GATE),
+            query_get_text(&q, BASE_CLASS),
+            query_get_int(&q, BASE_CURRENT)  ? "current"
+            : query_get_int(&q, BASE_LEGACY) ? "history"
+                                             : "superseded",
+            when(query_get_int(&q, BASE_AT), at), query_get_text(&q, BASE_REVIEWER),
+            query_get_text(&q, BASE_REASON));
     }
     return rc;
 }
@@ -309,9 +329,9 @@ int admin_fsck(struct store *s, const struct admin_args *a, struct err *e)
 
     if (upkeep_fsck(s, say_finding, &copy, &n, e) < 0)
         return -1;
-    say(a, "%llu objects, %llu runs, %llu baselines, %llu orphans, %llu problems\n", (unsigned long long) n.blobs,
-        (unsigned long long) n.runs, (unsigned long long) n.baselines, (unsigned long long) n.orphans,
-        (unsigned long long) n.problems);
+    say(a, "%llu objects, %llu runs, %llu baselines, %llu orphans, %llu problems\n",
+        (unsigned long long) n.blobs, (unsigned long long) n.runs, (unsigned long long) n.baselines,
+        (unsigned long long) n.orphans, (unsigned long long) n.problems);
     return n.problems ? EXIT_INVALID : EXIT_OK;
 }
 
@@ -322,10 +342,12 @@ int admin_gc(struct store *s, const struct admin_args *a, struct err *e)
     struct upkeep_gc n;
     bool given = false;
 
-    if (need_number(a, "keep", UINT64_C(86400) * 365, &keep_s, &given, e) < 0 || upkeep_gc(s, dry_run, (int64_t) keep_s, &n, e) < 0)
+    if (need_number(a, "keep", UINT64_C(86400) * 365, &keep_s, &given, e) < 0 ||
+        upkeep_gc(s, dry_run, (int64_t) keep_s, &n, e) < 0)
         return -1;
-    say(a, "%s %llu uploads without a run, %llu files, %llu bytes\n", dry_run ? "would remove" : "removed",
-        (unsigned long long) n.blobs, (unsigned long long) n.objects, (unsigned long long) n.bytes);
+    say(a, "%s %llu uploads without a run, %llu files, %llu bytes\n",
+        dry_run ? "would remove" : "removed", (unsigned long long) n.blobs,
+        (unsigned long long) n.objects, (unsigned long long) n.bytes);
     return 0;
 }
 
@@ -346,14 +368,15 @@ int admin_restore(struct store *s, const struct admin_args *a, struct err *e)
     (void) s; /* there is none yet */
     if (upkeep_restore(a->words[0], admin_data(a), &objects, e) < 0)
         return -1;
-    say(a, "%s holds the database and %llu objects; run fsck next\n", admin_data(a), (unsigned long long) objects);
+    say(a, "%s holds the database and %llu objects; run fsck next\n", admin_data(a),
+        (unsigned long long) objects);
     return 0;
 }
 
 int admin_log(struct store *s, const struct admin_args *a, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     char at[CLOCK_RFC3339_SIZE];
     uint64_t limit = 100;
     bool given = false;
@@ -365,20 +388,22 @@ int admin_log(struct store *s, const struct admin_args *a, struct err *e)
     q = query_begin(r.db, SQL_LOG_LIST);
     query_int(&q, (int64_t) limit);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
-        say(a, "%s\t%s\t%s\t%s\t%s\n", when(query_get_int(&q, 0), at), query_get_text(&q, 1), query_get_text(&q, 2),
-            query_get_text(&q, 3), query_get_text(&q, 4));
+        say(a, "%s\t%s\t%s\t%s\t%s\n", when(query_get_int(&q, 0), at), query_get_text(&q, 1),
+            query_get_text(&q, 2), query_get_text(&q, 3), query_get_text(&q, 4));
     return rc;
 }
 
 int admin_config(struct store *s, const struct admin_args *a, struct err *e)
 {
-    struct config c = { .data = NULL };
+    struct config c = {.data = NULL};
 
     (void) s;
     if (config_parse(0, NULL, a->environment, &c, e) < 0)
         return -1;
-    say(a, "data\t%s\nlisten\t%s\nbase-url\t%s\ntemplates\t%s\nthreads\t%u\n", admin_data(a), c.listen,
-        c.base_url ? c.base_url : "(http://listen)", c.templates ? c.templates : "(in the program)", c.threads);
-    say(a, "idle-timeout\t%u\nheader-timeout\t%u\ndrain-timeout\t%u\n", c.idle_s, c.header_s, c.drain_s);
+    say(a, "data\t%s\nlisten\t%s\nbase-url\t%s\ntemplates\t%s\nthreads\t%u\n", admin_data(a),
+        c.listen, c.base_url ? c.base_url : "(http://listen)",
+        c.templates ? c.templates : "(in the program)", c.threads);
+    say(a, "idle-timeout\t%u\nheader-timeout\t%u\ndrain-timeout\t%u\n", c.idle_s, c.header_s,
+        c.drain_s);
     return 0;
 }

@@ -34,14 +34,16 @@ struct ingest {
 
 static void log_result(const struct waiting *w, const struct ingest_result *r, uint64_t took_ns)
 {
-    static const char *const words[] = { "stored", "repeated", "invalid", "conflict", "no-blob", "failed" };
+    static const char *const words[] = {"stored",   "repeated", "invalid",
+                                        "conflict", "no-blob",  "failed"};
     bool plain = r->outcome == INGEST_STORED || r->outcome == INGEST_REPEATED;
     char why[256];
 
     log_event(r->outcome == INGEST_FAILED ? LOG_ERROR : LOG_INFO, "ingest",
-              "project=%s gate=%s run=%s outcome=%s took_ms=%llu%s%s", w->request.project, w->request.gate,
-              r->run ? r->run : "-", words[r->outcome], (unsigned long long) (took_ns / 1000000), plain ? "" : " why=",
-              plain ? "" : log_q(r->err.text, why, sizeof why));
+              "project=%s gate=%s run=%s outcome=%s took_ms=%llu%s%s", w->request.project,
+              w->request.gate, r->run ? r->run : "-", words[r->outcome],
+              (unsigned long long) (took_ns / 1000000),
+              plain ? "" : " why=", plain ? "" : log_q(r->err.text, why, sizeof why));
 }
 
 static void work_on(struct ingest *i, struct waiting *w)
@@ -55,7 +57,8 @@ static void work_on(struct ingest *i, struct waiting *w)
     free(w);
 }
 
-/* The next job; NULL when idle for a while (*out_stop false) or when all is done and it is stopping. */
+/* The next job; NULL when idle for a while (*out_stop false) or when all is done and it is
+ * stopping. */
 static struct waiting *take(struct ingest *i, bool *out_stop)
 {
     struct waiting *w;
@@ -104,7 +107,8 @@ int ingest_start(struct store *s, struct ingest **out, struct err *e)
     if (!i)
         return err_set(e, ERR_NOMEM, "ingest.memory", "out of memory");
     i->store = s;
-    if (pthread_condattr_init(&attr) != 0 || pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
+    if (pthread_condattr_init(&attr) != 0 ||
+        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
         pthread_mutex_init(&i->lock, NULL) != 0 || pthread_cond_init(&i->wake, &attr) != 0) {
         free(i);
         return err_set(e, ERR_NOMEM, "ingest.memory", "out of memory");
@@ -150,7 +154,8 @@ int ingest_submit(struct ingest *i, const struct ingest_request *r, struct err *
     bool taken;
 
     if (r->envelope_len > LIMIT_ENVELOPE)
-        return err_set(e, ERR_LIMIT, "ingest.envelope", "an envelope may have at most %zu bytes", LIMIT_ENVELOPE);
+        return err_set(e, ERR_LIMIT, "ingest.envelope", "an envelope may have at most %zu bytes",
+                       LIMIT_ENVELOPE);
     w = copy_request(r);
     if (!w)
         return err_set(e, ERR_NOMEM, "ingest.memory", "out of memory");
@@ -169,7 +174,8 @@ int ingest_submit(struct ingest *i, const struct ingest_request *r, struct err *
     if (taken)
         return 0;
     free(w);
-    return err_set(e, ERR_BUSY, "ingest.full", "too many uploads wait to be judged; try again later");
+    return err_set(e, ERR_BUSY, "ingest.full",
+                   "too many uploads wait to be judged; try again later");
 }
 
 size_t ingest_waiting(struct ingest *i)

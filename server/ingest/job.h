@@ -1,4 +1,4 @@
-/* job: one upload in work; private to process.c and refuse.c. One thread. */
+/* job: one upload in work; private to process.c, decide.c and refuse.c. One thread. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -10,6 +10,7 @@
 #include "evidence/statement.h"
 #include "evidence/verify.h"
 #include "server/ingest/ingest.h"
+#include "server/ingest/judge.h"
 #include "server/store/store_private.h"
 
 struct job {
@@ -32,8 +33,12 @@ struct job {
     struct evidence *evidence; /* NULL unless VALID */
 };
 
-/* The runner whose key verified, NULL before that. */
-const struct keyring_entry *job_signer(const struct job *j);
+/* The runner whose key verified, NULL before that. out_id (its row) may be NULL. */
+const struct keyring_entry *job_signer(const struct job *j, int64_t *out_id);
+
+/* Judges verified evidence by the reviewed baseline and policy, signs and stores the verdict, fills
+ * the result. */
+int job_decide(struct job *j, const struct package *p, struct err *e) MUST_CHECK;
 
 /* Refusals: the attempt is kept, the result is INGEST_INVALID. */
 /* The body is no statement: nothing is known but the project. */
@@ -41,4 +46,5 @@ int job_refuse_unreadable(struct job *j, const char *why, struct err *e) MUST_CH
 /* A stage of evidence_verify failed. */
 int job_refuse_evidence(struct job *j, struct err *e) MUST_CHECK;
 /* Sound evidence that lies: either one code with its text, or the reasons of a replay (copied). */
-int job_refuse(struct job *j, const char *code, const char *text, const cJSON *reasons, struct err *e) MUST_CHECK;
+int job_refuse(struct job *j, const char *code, const char *text, const cJSON *reasons,
+               struct err *e) MUST_CHECK;

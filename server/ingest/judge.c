@@ -25,14 +25,15 @@ bool judge_has_verdict(const struct manifest *m)
 
 int package_read(const struct evidence *ev, struct package *out, struct err *e)
 {
-    AUTO_PACKAGE struct package p = { .report = NULL };
+    AUTO_PACKAGE struct package p = {.report = NULL};
     const struct archive_index *index = evidence_index(ev);
     const struct manifest *m = evidence_manifest(ev);
     const struct archive_member *samples = archive_index_find(index, SAMPLES);
 
     if (side_read(evidence_fd(ev), index, "", &p.side, e) < 0)
         return -1;
-    if (samples && side_range(evidence_fd(ev), samples, LIMIT_SAMPLES_FILE, &p.samples, &p.samples_len, e) < 0)
+    if (samples &&
+        side_range(evidence_fd(ev), samples, LIMIT_SAMPLES_FILE, &p.samples, &p.samples_len, e) < 0)
         return -1;
     if (m->report) {
         const struct tree_file *f = tree_find(&p.side.tree, m->report);
@@ -48,12 +49,14 @@ void package_fini(struct package *p)
 {
     side_fini(&p->side);
     free(p->samples);
-    *p = (struct package){ .report = NULL };
+    *p = (struct package){.report = NULL};
 }
 
-static int accept_with(const struct package *p, const struct definition *d, struct acceptance *out, struct err *e)
+static int accept_with(const struct package *p, const struct definition *d, struct acceptance *out,
+                       struct err *e)
 {
-    /* The runner's samples and markers count only where the definition derives a section from them. */
+    /* The runner's samples and markers count only where the definition derives a section from them.
+     */
     bool derived = pointer_get(d->experiment, "/sampling/into") != NULL;
     const struct acceptance_input in = {
         .definition = d,
@@ -76,8 +79,8 @@ static const char *status_of(const struct package *p, const char *key)
     return cJSON_IsString(j) ? j->valuestring : "";
 }
 
-static void add_reason(struct json_doc *d, cJSON *list, const char *code, const char *path, const cJSON *differs,
-                       const char *text)
+static void add_reason(struct json_doc *d, cJSON *list, const char *code, const char *path,
+                       const cJSON *differs, const char *text)
 {
     cJSON *r = json_add_object(d, list, NULL);
     const cJSON *field = json_get(differs, "field");
@@ -94,8 +97,8 @@ static void add_reason(struct json_doc *d, cJSON *list, const char *code, const 
 }
 
 /* The manifest's word against the recomputed one. */
-static void check_status(struct json_doc *d, cJSON *list, const struct package *p, const char *key, const char *recomputed,
-                         const char *code)
+static void check_status(struct json_doc *d, cJSON *list, const struct package *p, const char *key,
+                         const char *recomputed, const char *code)
 {
     const char *stated = status_of(p, key);
     cJSON *r;
@@ -105,7 +108,8 @@ static void check_status(struct json_doc *d, cJSON *list, const struct package *
     r = json_add_object(d, list, NULL);
     json_add_string(d, r, "code", code);
     json_add_string(d, r, "path", "manifest.json");
-    json_add_string(d, r, "field", strcmp(key, "audit_status") == 0 ? "/audit_status" : "/acceptance_status");
+    json_add_string(d, r, "field",
+                    strcmp(key, "audit_status") == 0 ? "/audit_status" : "/acceptance_status");
     json_add_string(d, r, "packaged", stated);
     json_add_string(d, r, "recomputed", recomputed);
     json_add_string(d, r, "baseline", recomputed);
@@ -125,10 +129,10 @@ static int read_document(const struct evidence *ev, const char *name, cJSON **ou
     return json_parse(bytes, len, NULL, out, e);
 }
 
-static int replay_acceptance(const struct evidence *ev, const struct package *p, struct json_doc *d, cJSON *list,
-                             struct err *e)
+static int replay_acceptance(const struct evidence *ev, const struct package *p, struct json_doc *d,
+                             cJSON *list, struct err *e)
 {
-    AUTO_ACCEPTANCE struct acceptance own = { .document = NULL };
+    AUTO_ACCEPTANCE struct acceptance own = {.document = NULL};
     AUTO_JSON cJSON *packaged = NULL;
     AUTO_JSON cJSON *differs = NULL;
 
@@ -143,18 +147,20 @@ static int replay_acceptance(const struct evidence *ev, const struct package *p,
     if (differs)
         add_reason(d, list, "IN-ACCEPTANCE", "acceptance.json", differs,
                    "acceptance.json does not say what the packaged report and definition give");
-    check_status(d, list, p, "acceptance_status", acceptance_verdict_name(own.verdict), "IN-ACCEPTANCE");
+    check_status(d, list, p, "acceptance_status", acceptance_verdict_name(own.verdict),
+                 "IN-ACCEPTANCE");
     return 0;
 }
 
 /* The comparison as the runner made it: its own policy, its own snapshot of the baseline. */
-static int own_audit(const struct evidence *ev, const struct package *p, struct audit *out, struct err *e)
+static int own_audit(const struct evidence *ev, const struct package *p, struct audit *out,
+                     struct err *e)
 {
-    AUTO_SIDE struct side snapshot = { .has_manifest = false };
+    AUTO_SIDE struct side snapshot = {.has_manifest = false};
     const cJSON *named = json_get(p->side.manifest.document, "baseline");
     const cJSON *id = json_get(named, "id");
     const cJSON *hex = json_get(named, "evidence_sha256");
-    struct audit_input in = { .policy = &p->side.definition };
+    struct audit_input in = {.policy = &p->side.definition};
 
     in.current = side_for_audit(&p->side, p->side.manifest.run, NULL, ".");
     if (side_read(evidence_fd(ev), evidence_index(ev), SNAPSHOT, &snapshot, e) < 0)
@@ -166,12 +172,12 @@ static int own_audit(const struct evidence *ev, const struct package *p, struct 
     return audit_run(&in, out, e);
 }
 
-static int replay_audit(const struct evidence *ev, const struct package *p, struct json_doc *d, cJSON *list,
-                        struct err *e)
+static int replay_audit(const struct evidence *ev, const struct package *p, struct json_doc *d,
+                        cJSON *list, struct err *e)
 {
     AUTO_JSON cJSON *packaged = NULL;
     AUTO_JSON cJSON *differs = NULL;
-    struct audit own = { .document = NULL };
+    struct audit own = {.document = NULL};
     struct err why = ERR_INIT;
     int rc = 0;
 
@@ -182,7 +188,8 @@ static int replay_audit(const struct evidence *ev, const struct package *p, stru
     if (own_audit(ev, p, &own, &why) < 0) {
         if (why.kind != ERR_INPUT && why.kind != ERR_TRUST && why.kind != ERR_LIMIT)
             return err_set(e, why.kind, why.code, "%s", why.text);
-        add_reason(d, list, "IN-AUDIT", "audit.json", NULL, why.text); /* a snapshot that cannot be read proves nothing */
+        add_reason(d, list, "IN-AUDIT", "audit.json", NULL,
+                   why.text); /* a snapshot that cannot be read proves nothing */
         return 0;
     }
     if (packaged)
@@ -196,7 +203,8 @@ static int replay_audit(const struct evidence *ev, const struct package *p, stru
     return rc;
 }
 
-int judge_replay(const struct evidence *ev, const struct package *p, cJSON **out_reasons, struct err *e)
+int judge_replay(const struct evidence *ev, const struct package *p, cJSON **out_reasons,
+                 struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d;
     AUTO_JSON cJSON *root = NULL;
@@ -224,9 +232,9 @@ int judge_replay(const struct evidence *ev, const struct package *p, cJSON **out
 static cJSON *status_check(const char *name, cJSON *limit, cJSON *actual, const char *error)
 {
     AUTO_JSON cJSON *check = cJSON_CreateObject();
-    cJSON *parts[] = { cJSON_CreateString(name), cJSON_CreateString("=="), limit,
-                       actual,                   cJSON_CreateFalse(),      cJSON_CreateString(error) };
-    static const char *const keys[] = { "name", "operator", "limit", "actual", "passed", "error" };
+    cJSON *parts[] = {cJSON_CreateString(name), cJSON_CreateString("=="), limit, actual,
+                      cJSON_CreateFalse(),      cJSON_CreateString(error)};
+    static const char *const keys[] = {"name", "operator", "limit", "actual", "passed", "error"};
     bool ok = check != NULL;
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -251,45 +259,55 @@ static int append(cJSON *checks, cJSON *check, struct err *e)
     return no_memory(e);
 }
 
-/* A run passes only when its program, report and source did, too (decisions C5): what the manifest says against it becomes a
- * failed check beside those of the policy. */
+/* A run passes only when its program, report and source did, too (decisions C5): what the manifest
+ * says against it becomes a failed check beside those of the policy. */
 static int add_status_checks(const struct package *p, cJSON *acceptance, struct err *e)
 {
     const struct manifest *m = &p->side.manifest;
     const cJSON *exit_code = json_get(m->document, "exit_code");
     const cJSON *signal = json_get(m->document, "signal");
     cJSON *checks = cJSON_GetObjectItemCaseSensitive(acceptance, "checks");
-    bool bad_end = !json_is_integer(exit_code) || exit_code->valueint != 0 || cJSON_IsNumber(signal);
+    bool bad_end =
+        !json_is_integer(exit_code) || exit_code->valueint != 0 || cJSON_IsNumber(signal);
     bool bad_report = strcmp(status_of(p, "report_status"), "CAPTURED") != 0;
     bool bad_other = m->status != MANIFEST_PASS && !bad_end && !bad_report && m->unchanged &&
                      strcmp(status_of(p, "acceptance_status"), "FAIL") != 0;
 
-    if (bad_end && append(checks, status_check("exit code", cJSON_CreateNumber(0),
-                                               copy_or_null(cJSON_IsNumber(signal) ? signal : exit_code),
-                                               cJSON_IsNumber(signal) ? "the program was ended by this signal"
-                                                                      : "the program ended with this exit code"),
-                          e) < 0)
+    if (bad_end &&
+        append(checks,
+               status_check("exit code", cJSON_CreateNumber(0),
+                            copy_or_null(cJSON_IsNumber(signal) ? signal : exit_code),
+                            cJSON_IsNumber(signal) ? "the program was ended by this signal"
+                                                   : "the program ended with this exit code"),
+               e) < 0)
         return -1;
-    if (bad_report && append(checks, status_check("report", cJSON_CreateString("CAPTURED"),
-                                                  cJSON_CreateString(status_of(p, "report_status")),
-                                                  "the run left no complete report"),
+    if (bad_report && append(checks,
+                             status_check("report", cJSON_CreateString("CAPTURED"),
+                                          cJSON_CreateString(status_of(p, "report_status")),
+                                          "the run left no complete report"),
                              e) < 0)
         return -1;
-    if (!m->unchanged && append(checks, status_check("source unchanged", cJSON_CreateTrue(), cJSON_CreateFalse(),
-                                                     "the source changed while it was measured"),
-                                e) < 0)
+    if (!m->unchanged &&
+        append(checks,
+               status_check("source unchanged", cJSON_CreateTrue(), cJSON_CreateFalse(),
+                            "the source changed while it was measured"),
+               e) < 0)
         return -1;
-    if (bad_other && append(checks, status_check("run status", cJSON_CreateString("PASS"),
-                                                 cJSON_CreateString(manifest_status_name(m->status)),
-                                                 "the runner says that the run failed"),
+    if (bad_other && append(checks,
+                            status_check("run status", cJSON_CreateString("PASS"),
+                                         cJSON_CreateString(manifest_status_name(m->status)),
+                                         "the runner says that the run failed"),
                             e) < 0)
         return -1;
     if (!(bad_end || bad_report || !m->unchanged || bad_other))
         return 0;
-    return cJSON_ReplaceItemInObjectCaseSensitive(acceptance, "verdict", cJSON_CreateString("FAIL")) ? 0 : no_memory(e);
+    return cJSON_ReplaceItemInObjectCaseSensitive(acceptance, "verdict", cJSON_CreateString("FAIL"))
+               ? 0
+               : no_memory(e);
 }
 
-/* The reviewed policy on the experiment that was run; when both are the reviewed ones this is the reviewed definition. */
+/* The reviewed policy on the experiment that was run; when both are the reviewed ones this is the
+ * reviewed definition. */
 static struct definition judging(const struct package *p, const struct judge_baseline *baseline)
 {
     struct definition d = p->side.definition;
@@ -303,7 +321,8 @@ static struct definition judging(const struct package *p, const struct judge_bas
     return d;
 }
 
-static int add_policy(const struct package *p, const struct judge_baseline *baseline, cJSON **out, struct err *e)
+static int add_policy(const struct package *p, const struct judge_baseline *baseline, cJSON **out,
+                      struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d;
     char reviewed[DIGEST_HEX_SIZE];
@@ -325,8 +344,10 @@ static int add_dirty(cJSON *audit, struct err *e)
     cJSON *reasons = cJSON_GetObjectItemCaseSensitive(audit, "reasons");
     cJSON *reason = cJSON_CreateObject();
 
-    if (reason && cJSON_AddStringToObject(reason, "code", "NC-SOURCE-DIRTY") && cJSON_AddNullToObject(reason, "path") &&
-        cJSON_AddStringToObject(reason, "field", "/source/start/dirty") && cJSON_AddTrueToObject(reason, "current") &&
+    if (reason && cJSON_AddStringToObject(reason, "code", "NC-SOURCE-DIRTY") &&
+        cJSON_AddNullToObject(reason, "path") &&
+        cJSON_AddStringToObject(reason, "field", "/source/start/dirty") &&
+        cJSON_AddTrueToObject(reason, "current") &&
         cJSON_AddStringToObject(reason, "text", "the work tree had changes that no commit holds") &&
         cJSON_AddItemToArray(reasons, reason))
         return 0;
@@ -334,11 +355,12 @@ static int add_dirty(cJSON *audit, struct err *e)
     return no_memory(e);
 }
 
-static int judge_audit(const struct package *p, const struct judge_baseline *baseline, const char *evidence_hex,
-                       cJSON **out, struct err *e)
+static int judge_audit(const struct package *p, const struct judge_baseline *baseline,
+                       const char *evidence_hex, cJSON **out, struct err *e)
 {
-    struct audit a = { .document = NULL };
-    struct audit_input in = { .policy = baseline ? &baseline->side->definition : &p->side.definition };
+    struct audit a = {.document = NULL};
+    struct audit_input in = {.policy =
+                                 baseline ? &baseline->side->definition : &p->side.definition};
     char hex[DIGEST_HEX_SIZE];
 
     in.current = side_for_audit(&p->side, p->side.manifest.run, evidence_hex, ".");
@@ -360,19 +382,20 @@ static int judge_audit(const struct package *p, const struct judge_baseline *bas
     return 0;
 }
 
-int judge_run(const struct package *p, const char *evidence_hex, const struct judge_baseline *baseline,
-              struct judgement *out, struct err *e)
+int judge_run(const struct package *p, const char *evidence_hex,
+              const struct judge_baseline *baseline, struct judgement *out, struct err *e)
 {
-    AUTO_JUDGEMENT struct judgement j = { .acceptance = NULL };
+    AUTO_JUDGEMENT struct judgement j = {.acceptance = NULL};
     const struct manifest *m = &p->side.manifest;
     struct definition policy;
     bool verdict = judge_has_verdict(m);
 
     if (!verdict)
-        baseline = NULL; /* a diagnostic run is measured by its own definition and compared with nothing */
+        baseline =
+            NULL; /* a diagnostic run is measured by its own definition and compared with nothing */
     policy = judging(p, baseline);
     if (m->status != MANIFEST_BUILD_ONLY && (verdict || p->report)) {
-        struct acceptance a = { .document = NULL };
+        struct acceptance a = {.document = NULL};
 
         if (accept_with(p, &policy, &a, e) < 0)
             return -1;
@@ -396,5 +419,5 @@ void judgement_fini(struct judgement *j)
     json_free(j->acceptance);
     json_free(j->audit);
     json_free(j->policy);
-    *j = (struct judgement){ .acceptance = NULL };
+    *j = (struct judgement){.acceptance = NULL};
 }

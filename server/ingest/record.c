@@ -21,12 +21,13 @@ void record_metrics_fini(struct record_metrics *m)
         free(m->items[i].metric);
     }
     free(m->items);
-    *m = (struct record_metrics){ .items = NULL };
+    *m = (struct record_metrics){.items = NULL};
 }
 
-static int add_metric(struct record_metrics *m, const char *path, const char *pointer, double value, struct err *e)
+static int add_metric(struct record_metrics *m, const char *path, const char *pointer, double value,
+                      struct err *e)
 {
-    struct record_metric item = { .path = strdup(path), .metric = strdup(pointer), .value = value };
+    struct record_metric item = {.path = strdup(path), .metric = strdup(pointer), .value = value};
 
     if (!item.path || !item.metric) {
         free(item.path);
@@ -37,9 +38,10 @@ static int add_metric(struct record_metrics *m, const char *path, const char *po
     return 0;
 }
 
-static int collect_from(const struct tree_file *f, const char *pattern, struct record_metrics *m, struct err *e)
+static int collect_from(const struct tree_file *f, const char *pattern, struct record_metrics *m,
+                        struct err *e)
 {
-    AUTO_POINTER_LIST struct pointer_list list = { .items = NULL };
+    AUTO_POINTER_LIST struct pointer_list list = {.items = NULL};
 
     if (!f->report)
         return 0;
@@ -48,15 +50,17 @@ static int collect_from(const struct tree_file *f, const char *pattern, struct r
     for (size_t i = 0; i < list.n && m->n < LIMIT_METRICS; i++) {
         const cJSON *v = pointer_get(f->report, list.items[i]);
 
-        if (cJSON_IsNumber(v) && isfinite(v->valuedouble) && add_metric(m, f->path, list.items[i], v->valuedouble, e) < 0)
+        if (cJSON_IsNumber(v) && isfinite(v->valuedouble) &&
+            add_metric(m, f->path, list.items[i], v->valuedouble, e) < 0)
             return -1;
     }
     return 0;
 }
 
-int record_metrics_collect(const struct definition *d, const struct tree *t, struct record_metrics *out, struct err *e)
+int record_metrics_collect(const struct definition *d, const struct tree *t,
+                           struct record_metrics *out, struct err *e)
 {
-    AUTO_RECORD_METRICS struct record_metrics m = { .items = calloc(LIMIT_METRICS, sizeof *m.items) };
+    AUTO_RECORD_METRICS struct record_metrics m = {.items = calloc(LIMIT_METRICS, sizeof *m.items)};
     const cJSON *metrics = pointer_get(d->policy, "/audit/metrics");
     const cJSON *metric = NULL;
 
@@ -111,7 +115,7 @@ static int add_row(struct db *d, const struct record_run *r, struct err *e)
 static int add_documents(struct db *d, int64_t run, const struct record_run *r, struct err *e)
 {
     for (size_t i = 0; i < STORE_DOCUMENTS; i++) {
-        AUTO_QUERY struct query q = { .statement = NULL };
+        AUTO_QUERY struct query q = {.statement = NULL};
 
         if (!r->documents[i].p)
             continue;
@@ -178,7 +182,8 @@ int record_run_add(struct db *d, const struct record_run *r, struct err *e)
     if (add_row(d, r, e) < 0)
         return -1;
     run = db_last_id(d);
-    if (add_documents(d, run, r, e) < 0 || add_members(d, run, r, e) < 0 || add_metrics(d, run, &r->metrics, e) < 0 ||
+    if (add_documents(d, run, r, e) < 0 || add_members(d, run, r, e) < 0 ||
+        add_metrics(d, run, &r->metrics, e) < 0 ||
         runner_seen(d, r->runner_id, r->received_us, e) < 0)
         return -1;
     return store_log_add(d, r->received_us, evidence_key_name(r->evidence), "run.store", m->run,
@@ -189,7 +194,7 @@ int record_run_add(struct db *d, const struct record_run *r, struct err *e)
 
 int record_attempt_add(struct store *s, const struct record_attempt *a, struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
 
     if (store_write_open(s, &w, e) < 0)
         return -1;

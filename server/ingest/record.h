@@ -1,6 +1,7 @@
 /*
- * record: what ingest writes: a judged run with everything that belongs to it, or a refused attempt,
- * each in one transaction. Also the count of attempts. Knows nothing of how a verdict is reached.
+ * record: what ingest writes: a judged run with everything that belongs to it, or a refused
+ * attempt, each in one transaction. Also the count of attempts. Knows nothing of how a verdict is
+ * reached.
  */
 #pragma once
 
@@ -28,7 +29,8 @@ struct record_metrics {
     size_t n;
 };
 /* Numbers that the definition's metrics select in the tree's reports; at most LIMIT_METRICS. */
-int record_metrics_collect(const struct definition *d, const struct tree *t, struct record_metrics *out, struct err *e) MUST_CHECK;
+int record_metrics_collect(const struct definition *d, const struct tree *t,
+                           struct record_metrics *out, struct err *e) MUST_CHECK;
 void record_metrics_fini(struct record_metrics *m);
 #define AUTO_RECORD_METRICS __attribute__((cleanup(record_metrics_fini)))
 
@@ -42,10 +44,10 @@ struct record_run {
     int64_t project_id;
     int64_t runner_id;
     int64_t received_us;
-    const char *verdict;     /* word or NULL */
+    const char *verdict; /* word or NULL */
     const char *description;
-    const char *baseline;    /* id or NULL */
-    bool build_only;         /* stored without a verdict whatever the mode */
+    const char *baseline; /* id or NULL */
+    bool build_only;      /* stored without a verdict whatever the mode */
     struct record_bytes documents[STORE_DOCUMENTS];
     struct record_metrics metrics;
 };
@@ -55,7 +57,7 @@ int record_run_add(struct db *d, const struct record_run *r, struct err *e) MUST
 struct record_attempt {
     int64_t project_id;
     int64_t at_us;
-    bool is_signed;           /* false: gate, class, commit, run are not recorded (decisions U22) */
+    bool is_signed; /* false: gate, class, commit, run are not recorded (decisions U22) */
     const char *gate, *machine_class, *commit, *run; /* NULL: unknown */
     const char *code, *detail, *keyid;
     const struct digest *archive; /* NULL: unknown */

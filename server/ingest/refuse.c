@@ -41,7 +41,7 @@ static const char *keyid_of(const struct job *j, char out[KEYID_MAX])
 static int build_problem(const struct job *j, const struct refusal *r, cJSON **out, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d;
-    AUTO_BUF struct buf link = { .data = NULL };
+    AUTO_BUF struct buf link = {.data = NULL};
     char when[CLOCK_RFC3339_SIZE];
     char hex[DIGEST_HEX_SIZE] = "";
 
@@ -67,11 +67,12 @@ static int build_problem(const struct job *j, const struct refusal *r, cJSON **o
     return *out ? 0 : -1;
 }
 
-/* Keeps the attempt, then answers: an attempt that could not be kept is not answered as if it were. */
+/* Keeps the attempt, then answers: an attempt that could not be kept is not answered as if it were.
+ */
 static int finish(struct job *j, struct refusal *r, struct err *e)
 {
     AUTO_JSON cJSON *problem = NULL;
-    AUTO_BUF struct buf bytes = { .data = NULL };
+    AUTO_BUF struct buf bytes = {.data = NULL};
 
     r->attempt.keyid = keyid_of(j, r->keyid);
     if (build_problem(j, r, &problem, e) < 0)
@@ -150,7 +151,7 @@ int job_refuse_unreadable(struct job *j, const char *why, struct err *e)
 {
     AUTO_JSON cJSON *reasons = NULL;
     AUTO_JSON cJSON *stages = NULL;
-    struct refusal r = { .code = "IN-SIGNATURE", .detail = why };
+    struct refusal r = {.code = "IN-SIGNATURE", .detail = why};
 
     if (one_reason(r.code, why, &reasons, e) < 0 || unread_stages(why, &stages, e) < 0)
         return -1;
@@ -166,11 +167,12 @@ static const char *text_at(const cJSON *object, const char *key)
     return cJSON_IsString(j) ? j->valuestring : "";
 }
 
-/* Whose attempt this is, by a statement whose signature verified. A runner speaks only for its own class, and an upload
- * only for the gate it was sent to; otherwise the commit stays untouched by it (decisions U22). */
+/* Whose attempt this is, by a statement whose signature verified. A runner speaks only for its own
+ * class, and an upload only for the gate it was sent to; otherwise the commit stays untouched by it
+ * (decisions U22). */
 static void attribute(const struct job *j, struct refusal *r)
 {
-    const struct keyring_entry *signer = job_signer(j);
+    const struct keyring_entry *signer = job_signer(j, NULL);
     const cJSON *p = j->statement.predicate;
     const char *commit = text_at(json_get(p, "source"), "commit");
     const char *run = text_at(p, "runId");
@@ -185,9 +187,11 @@ static void attribute(const struct job *j, struct refusal *r)
         r->attempt.run = run;
         r->run = run;
     }
-    if (strcmp(text_at(p, "project"), j->request->project) == 0 && strcmp(text_at(p, "gate"), j->request->gate) == 0 &&
-        strcmp(text_at(p, "machineClass"), signer->machine_class) == 0 && strcmp(text_at(p, "mode"), "clean") == 0 &&
-        (len == 40 || len == 64) && text_is_hex(commit, len))
+    if (strcmp(text_at(p, "project"), j->request->project) == 0 &&
+        strcmp(text_at(p, "gate"), j->request->gate) == 0 &&
+        strcmp(text_at(p, "machineClass"), signer->machine_class) == 0 &&
+        strcmp(text_at(p, "mode"), "clean") == 0 && (len == 40 || len == 64) &&
+        text_is_hex(commit, len))
         r->attempt.commit = commit;
 }
 
@@ -195,7 +199,7 @@ int job_refuse_evidence(struct job *j, struct err *e)
 {
     AUTO_JSON cJSON *reasons = NULL;
     const cJSON *stage = NULL;
-    struct refusal r = { .code = j->report.code, .detail = "" };
+    struct refusal r = {.code = j->report.code, .detail = ""};
 
     r.stages = json_get(j->report.document, "stages");
     cJSON_ArrayForEach(stage, r.stages)
@@ -213,12 +217,13 @@ int job_refuse_evidence(struct job *j, struct err *e)
     return finish(j, &r, e);
 }
 
-int job_refuse(struct job *j, const char *code, const char *text, const cJSON *reasons, struct err *e)
+int job_refuse(struct job *j, const char *code, const char *text, const cJSON *reasons,
+               struct err *e)
 {
     AUTO_JSON cJSON *made = NULL;
     AUTO_JSON cJSON *stages = cJSON_Duplicate(json_get(j->report.document, "stages"), true);
     cJSON *stage = cJSON_CreateObject();
-    struct refusal r = { .code = code, .detail = text };
+    struct refusal r = {.code = code, .detail = text};
 
     if (reasons) {
         r.code = text_at(reasons->child, "code");
@@ -231,9 +236,12 @@ int job_refuse(struct job *j, const char *code, const char *text, const cJSON *r
         }
         r.reasons = made;
     }
-    if (!stages || !stage || !cJSON_AddStringToObject(stage, "name", reasons ? "replay" : "ticket") ||
-        !cJSON_AddStringToObject(stage, "result", "failed") || !cJSON_AddStringToObject(stage, "code", r.code) ||
-        !cJSON_AddStringToObject(stage, "detail", r.detail) || !cJSON_AddItemToArray(stages, stage)) {
+    if (!stages || !stage ||
+        !cJSON_AddStringToObject(stage, "name", reasons ? "replay" : "ticket") ||
+        !cJSON_AddStringToObject(stage, "result", "failed") ||
+        !cJSON_AddStringToObject(stage, "code", r.code) ||
+        !cJSON_AddStringToObject(stage, "detail", r.detail) ||
+        !cJSON_AddItemToArray(stages, stage)) {
         json_free(stage);
         return err_set(e, ERR_NOMEM, "refuse.memory", "out of memory");
     }

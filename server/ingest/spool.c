@@ -14,7 +14,9 @@
 #include "server/store/store_private.h"
 
 #define NAME_BYTES 16
-#define FLUSH_BYTES ((uint64_t) 8 << 20) /* written back while more is received, so that the last fsync is short */
+#define FLUSH_BYTES                                                                                \
+    ((uint64_t) 8 << 20) /* written back while more is received, so that the last fsync is short   \
+                          */
 
 struct spool {
     struct store *store;
@@ -44,20 +46,22 @@ static int create(struct spool *sp, struct err *e)
         errno = saved;
         return err_errno(e, "spool.create", "cannot make a spool file");
     }
-    /* A full disk is told before the body is received; file systems without reservations tell it later. */
-    if (sp->length > 0 && fallocate(sp->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t) sp->length) < 0 && errno != EOPNOTSUPP &&
-        errno != ENOSYS)
+    /* A full disk is told before the body is received; file systems without reservations tell it
+     * later. */
+    if (sp->length > 0 && fallocate(sp->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t) sp->length) < 0 &&
+        errno != EOPNOTSUPP && errno != ENOSYS)
         return err_errno(e, "spool.reserve", "no space for the archive");
     return 0;
 }
 
-int spool_open(struct store *s, int64_t project_id, const struct digest *expected, uint64_t length, struct spool **out,
-               struct err *e)
+int spool_open(struct store *s, int64_t project_id, const struct digest *expected, uint64_t length,
+               struct spool **out, struct err *e)
 {
     struct spool *sp;
 
     if (length > LIMIT_ARCHIVE)
-        return err_set(e, ERR_LIMIT, "spool.size", "an archive may have at most %zu bytes", LIMIT_ARCHIVE);
+        return err_set(e, ERR_LIMIT, "spool.size", "an archive may have at most %zu bytes",
+                       LIMIT_ARCHIVE);
     sp = calloc(1, sizeof *sp);
     if (!sp)
         return err_set(e, ERR_NOMEM, "spool.memory", "out of memory");
@@ -126,7 +130,8 @@ void spool_free(struct spool *sp)
         return;
     verify_stream_free(sp->stream);
     if (sp->name[0])
-        (void) unlinkat(blobs_spool_dir(store_blobs(sp->store)), sp->name, 0); /* the next start removes it otherwise */
+        (void) unlinkat(blobs_spool_dir(store_blobs(sp->store)), sp->name,
+                        0); /* the next start removes it otherwise */
     cleanup_fd(&sp->fd);
     free(sp);
 }

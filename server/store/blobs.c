@@ -13,9 +13,9 @@
 #include "base/file.h"
 #include "base/limits.h"
 
-#define STAMPS 4096          /* direct-mapped by digest */
+#define STAMPS 4096 /* direct-mapped by digest */
 #define INDEXES 32
-#define INDEX_MEMBERS 16384  /* over all remembered indexes: under 3 MiB */
+#define INDEX_MEMBERS 16384             /* over all remembered indexes: under 3 MiB */
 #define NAME_SIZE (DIGEST_HEX_SIZE + 1) /* "ab/cdef…" */
 
 struct stamp_entry {
@@ -61,7 +61,8 @@ int blobs_new(int data_fd, struct blobs **out, struct err *e)
         free(b);
         return err_set(e, ERR_NOMEM, "blobs.memory", "out of memory");
     }
-    if (file_mkdirs_at(data_fd, "objects", 0700, e) < 0 || file_mkdirs_at(data_fd, "spool", 0700, e) < 0 ||
+    if (file_mkdirs_at(data_fd, "objects", 0700, e) < 0 ||
+        file_mkdirs_at(data_fd, "spool", 0700, e) < 0 ||
         file_open_dir_at(data_fd, "objects", &b->objects_fd, e) < 0 ||
         file_open_dir_at(data_fd, "spool", &b->spool_fd, e) < 0) {
         blobs_free(b);
@@ -90,7 +91,7 @@ int blobs_spool_dir(const struct blobs *b)
 
 int blobs_clean_spool(struct blobs *b, struct err *e)
 {
-    AUTO_FILE_LIST struct file_list list = { .names = NULL };
+    AUTO_FILE_LIST struct file_list list = {.names = NULL};
 
     if (file_list_at(b->spool_fd, SIZE_MAX, &list, e) < 0)
         return -1;
@@ -114,8 +115,8 @@ static struct blob_stamp stamp_of(const struct stat *st)
 
 static bool stamp_equal(const struct blob_stamp *a, const struct blob_stamp *b)
 {
-    return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->mtime_ns == b->mtime_ns &&
-           a->ctime_ns == b->ctime_ns;
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
 static struct stamp_entry *stamp_slot(struct blobs *b, const struct digest *d)
@@ -123,15 +124,18 @@ static struct stamp_entry *stamp_slot(struct blobs *b, const struct digest *d)
     return &b->stamps[((size_t) d->bytes[0] << 8 | d->bytes[1]) % STAMPS];
 }
 
-static void remember(struct blobs *b, const struct digest *d, const struct blob_stamp *stamp, const struct digest *actual)
+static void remember(struct blobs *b, const struct digest *d, const struct blob_stamp *stamp,
+                     const struct digest *actual)
 {
     (void) pthread_mutex_lock(&b->lock); /* cannot fail: a plain mutex */
-    *stamp_slot(b, d) = (struct stamp_entry){ .digest = *d, .stamp = *stamp, .actual = *actual, .used = true };
+    *stamp_slot(b, d) =
+        (struct stamp_entry){.digest = *d, .stamp = *stamp, .actual = *actual, .used = true};
     (void) pthread_mutex_unlock(&b->lock);
 }
 
 /* What the bytes were found to be when the file had this stamp. */
-static bool recall(struct blobs *b, const struct digest *d, const struct blob_stamp *stamp, struct digest *out_actual)
+static bool recall(struct blobs *b, const struct digest *d, const struct blob_stamp *stamp,
+                   struct digest *out_actual)
 {
     const struct stamp_entry *s;
     bool found;
@@ -166,7 +170,7 @@ static void keep_index(struct blobs *b, struct archive_index *index)
     for (size_t i = 0; i < INDEXES; i++) {
         if (b->indexes[i].index && digest_equal(&b->indexes[i].index->digest, &index->digest)) {
             archive_index_free(b->indexes[i].index);
-            b->indexes[i] = (struct index_entry){ .index = NULL };
+            b->indexes[i] = (struct index_entry){.index = NULL};
         }
         if (b->indexes[i].index)
             members += b->indexes[i].index->n;
@@ -174,18 +178,19 @@ static void keep_index(struct blobs *b, struct archive_index *index)
             at = i;
     }
     archive_index_free(b->indexes[at].index);
-    b->indexes[at] = (struct index_entry){ .index = index, .used_at = ++b->clock };
+    b->indexes[at] = (struct index_entry){.index = index, .used_at = ++b->clock};
     for (size_t i = 0; i < INDEXES && members > INDEX_MEMBERS; i++) {
         if (i == at || !b->indexes[i].index)
             continue;
         members -= b->indexes[i].index->n;
         archive_index_free(b->indexes[i].index);
-        b->indexes[i] = (struct index_entry){ .index = NULL };
+        b->indexes[i] = (struct index_entry){.index = NULL};
     }
     (void) pthread_mutex_unlock(&b->lock);
 }
 
-int blobs_index(struct blobs *b, const struct digest *digest, int fd, struct archive_index **out, struct err *e)
+int blobs_index(struct blobs *b, const struct digest *digest, int fd, struct archive_index **out,
+                struct err *e)
 {
     struct archive_index *index = NULL;
     struct archive_index *copy = NULL;
@@ -229,7 +234,7 @@ static int sync_fd(int fd, const char *what, struct err *e)
 /* The directory for a digest, made durable when it is new. */
 static int open_shelf(struct blobs *b, const char *name, int *out_fd, struct err *e)
 {
-    const char shelf[3] = { name[0], name[1], 0 };
+    const char shelf[3] = {name[0], name[1], 0};
 
     if (mkdirat(b->objects_fd, shelf, 0700) == 0) {
         if (sync_fd(b->objects_fd, "objects/", e) < 0)
@@ -240,8 +245,8 @@ static int open_shelf(struct blobs *b, const char *name, int *out_fd, struct err
     return file_open_dir_at(b->objects_fd, shelf, out_fd, e);
 }
 
-int blobs_adopt(struct blobs *b, int fd, const char *spool_name, const struct digest *digest, struct archive_index *index,
-                struct err *e)
+int blobs_adopt(struct blobs *b, int fd, const char *spool_name, const struct digest *digest,
+                struct archive_index *index, struct err *e)
 {
     AUTO_ARCHIVE_INDEX struct archive_index *owned = index;
     AUTO_FD int shelf = -1;
@@ -275,8 +280,8 @@ static int damaged(const struct digest *actual, struct err *e)
     return err_set(e, ERR_TRUST, "blob.damaged", "stored object has SHA-256 %s", hex);
 }
 
-static int open_object(struct blobs *b, const struct digest *digest, bool always_hash, int *out_fd, uint64_t *out_size,
-                       struct blob_stamp *out_stamp, struct err *e)
+static int open_object(struct blobs *b, const struct digest *digest, bool always_hash, int *out_fd,
+                       uint64_t *out_size, struct blob_stamp *out_stamp, struct err *e)
 {
     AUTO_FD int fd = -1;
     char name[NAME_SIZE];
@@ -311,13 +316,14 @@ static int open_object(struct blobs *b, const struct digest *digest, bool always
     return 0;
 }
 
-int blobs_open(struct blobs *b, const struct digest *digest, int *out_fd, uint64_t *out_size, struct blob_stamp *out_stamp,
-               struct err *e)
+int blobs_open(struct blobs *b, const struct digest *digest, int *out_fd, uint64_t *out_size,
+               struct blob_stamp *out_stamp, struct err *e)
 {
     return open_object(b, digest, false, out_fd, out_size, out_stamp, e);
 }
 
-int blobs_open_rehash(struct blobs *b, const struct digest *digest, int *out_fd, uint64_t *out_size, struct err *e)
+int blobs_open_rehash(struct blobs *b, const struct digest *digest, int *out_fd, uint64_t *out_size,
+                      struct err *e)
 {
     return open_object(b, digest, true, out_fd, out_size, NULL, e);
 }
@@ -367,10 +373,12 @@ int blobs_remove(struct blobs *b, const struct digest *digest, struct err *e)
     return 0;
 }
 
-int blobs_each(struct blobs *b, int (*visit)(void *ctx, const struct digest *digest, const char *name, struct err *e),
+int blobs_each(struct blobs *b,
+               int (*visit)(void *ctx, const struct digest *digest, const char *name,
+                            struct err *e),
                void *ctx, struct err *e)
 {
-    AUTO_FILE_LIST struct file_list list = { .names = NULL };
+    AUTO_FILE_LIST struct file_list list = {.names = NULL};
 
     if (file_list_at(b->objects_fd, SIZE_MAX, &list, e) < 0)
         return -1;

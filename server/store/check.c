@@ -1,4 +1,5 @@
-/* What is known of one commit: a row for each (gate, class), and the worst of them (decisions U23). */
+/* What is known of one commit: a row for each (gate, class), and the worst of them (decisions U23).
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +31,8 @@ struct check_attempt {
 struct check_row {
     const char *gate;
     const char *machine_class;
-    bool expected;      /* has a current baseline */
-    int64_t confirm;    /* of the reviewed policy; 0: not asked */
+    bool expected;   /* has a current baseline */
+    int64_t confirm; /* of the reviewed policy; 0: not asked */
     struct check_attempt *first;
     struct check_attempt *last;
     /* The answer. */
@@ -48,12 +49,14 @@ struct check {
     int64_t now_us;
 };
 
-static struct check_row *row_for(struct check *c, const char *gate, const char *machine_class, struct err *e)
+static struct check_row *row_for(struct check *c, const char *gate, const char *machine_class,
+                                 struct err *e)
 {
     struct check_row *r;
 
     for (size_t i = 0; i < c->n; i++) {
-        if (strcmp(c->rows[i].gate, gate) == 0 && strcmp(c->rows[i].machine_class, machine_class) == 0)
+        if (strcmp(c->rows[i].gate, gate) == 0 &&
+            strcmp(c->rows[i].machine_class, machine_class) == 0)
             return &c->rows[i];
     }
     if (c->n == ROWS_MAX) {
@@ -72,7 +75,8 @@ static struct check_row *row_for(struct check *c, const char *gate, const char *
 }
 
 /* Kept in order of arrival: rows of both tables are merged by time. */
-static int add_attempt(struct check *c, struct check_row *r, const struct check_attempt *from, struct err *e)
+static int add_attempt(struct check *c, struct check_row *r, const struct check_attempt *from,
+                       struct err *e)
 {
     struct check_attempt *a = arena_alloc(&c->arena, sizeof *a);
     struct check_attempt **at = &r->first;
@@ -99,7 +103,7 @@ static const char *keep(struct check *c, const char *s, bool *failed)
 
 static int64_t confirm_of(const struct query *q)
 {
-    const struct json_limits limits = { .max_bytes = LIMIT_CANONICAL };
+    const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL};
     AUTO_JSON cJSON *definition = NULL;
     size_t len = 0;
     const char *bytes = query_get_bytes(q, BASE_DEFINITION, &len);
@@ -119,7 +123,8 @@ static int read_expected(struct check *c, struct db *db, int64_t project_id, str
 
     query_int(&q, project_id);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        struct check_row *r = row_for(c, query_get_text(&q, BASE_GATE), query_get_text(&q, BASE_CLASS), e);
+        struct check_row *r =
+            row_for(c, query_get_text(&q, BASE_GATE), query_get_text(&q, BASE_CLASS), e);
 
         if (!r)
             return -1;
@@ -129,7 +134,8 @@ static int read_expected(struct check *c, struct db *db, int64_t project_id, str
     return rc;
 }
 
-static int read_runs(struct check *c, struct db *db, int64_t project_id, const char *commit, struct err *e)
+static int read_runs(struct check *c, struct db *db, int64_t project_id, const char *commit,
+                     struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_RUNS_OF_COMMIT);
     bool row = false;
@@ -138,8 +144,9 @@ static int read_runs(struct check *c, struct db *db, int64_t project_id, const c
     query_int(&q, project_id);
     query_text(&q, commit);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        struct check_row *r = row_for(c, query_get_text(&q, RUN_GATE), query_get_text(&q, RUN_CLASS), e);
-        struct check_attempt a = { .complete = true, .at_us = query_get_int(&q, RUN_RECEIVED) };
+        struct check_row *r =
+            row_for(c, query_get_text(&q, RUN_GATE), query_get_text(&q, RUN_CLASS), e);
+        struct check_attempt a = {.complete = true, .at_us = query_get_int(&q, RUN_RECEIVED)};
         bool failed = false;
 
         if (!r)
@@ -158,7 +165,8 @@ static int read_runs(struct check *c, struct db *db, int64_t project_id, const c
     return rc;
 }
 
-static int read_refused(struct check *c, struct db *db, int64_t project_id, const char *commit, struct err *e)
+static int read_refused(struct check *c, struct db *db, int64_t project_id, const char *commit,
+                        struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_ATTEMPTS_OF_COMMIT);
     bool row = false;
@@ -167,8 +175,10 @@ static int read_refused(struct check *c, struct db *db, int64_t project_id, cons
     query_int(&q, project_id);
     query_text(&q, commit);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        struct check_row *r = row_for(c, query_get_text(&q, ATTEMPT_GATE), query_get_text(&q, ATTEMPT_CLASS), e);
-        struct check_attempt a = { .verdict = VERDICT_INVALID, .at_us = query_get_int(&q, ATTEMPT_AT) };
+        struct check_row *r =
+            row_for(c, query_get_text(&q, ATTEMPT_GATE), query_get_text(&q, ATTEMPT_CLASS), e);
+        struct check_attempt a = {.verdict = VERDICT_INVALID,
+                                  .at_us = query_get_int(&q, ATTEMPT_AT)};
         bool failed = false;
 
         if (!r)
@@ -184,7 +194,8 @@ static int read_refused(struct check *c, struct db *db, int64_t project_id, cons
     return rc;
 }
 
-static int read_deadline(struct check *c, struct db *db, const struct store_project *p, const char *commit, struct err *e)
+static int read_deadline(struct check *c, struct db *db, const struct store_project *p,
+                         const char *commit, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_PROJECT_OLDEST_OF_COMMIT);
 
@@ -199,8 +210,8 @@ static int read_deadline(struct check *c, struct db *db, const struct store_proj
 
 static bool same_question(const struct check_attempt *a, const struct check_attempt *b)
 {
-    return a->has_executable && b->has_executable && digest_equal(&a->executable, &b->executable) && a->baseline &&
-           b->baseline && strcmp(a->baseline, b->baseline) == 0;
+    return a->has_executable && b->has_executable && digest_equal(&a->executable, &b->executable) &&
+           a->baseline && b->baseline && strcmp(a->baseline, b->baseline) == 0;
 }
 
 /* The last `confirm` answers to the same question were all OK. */
@@ -217,8 +228,10 @@ static bool confirmed(const struct check_row *r, const struct check_attempt *ok)
     return agree >= r->confirm;
 }
 
-/* Measuring the same executable until it is green is no answer: an earlier REGRESSION against the same baseline stands. */
-static const struct check_attempt *standing_regression(const struct check_row *r, const struct check_attempt *ok)
+/* Measuring the same executable until it is green is no answer: an earlier REGRESSION against the
+ * same baseline stands. */
+static const struct check_attempt *standing_regression(const struct check_row *r,
+                                                       const struct check_attempt *ok)
 {
     const struct check_attempt *found = NULL;
 
@@ -243,9 +256,11 @@ static int answer_without_run(struct check *c, struct check_row *r, struct err *
         clock_rfc3339(c->deadline_us, false, when);
     r->verdict = c->deadline_us && c->now_us >= c->deadline_us ? VERDICT_ERROR : VERDICT_PENDING;
     if (r->verdict == VERDICT_ERROR)
-        r->description = arena_printf(&c->arena, "ERROR no run of this commit came before the deadline %s", when);
+        r->description = arena_printf(
+            &c->arena, "ERROR no run of this commit came before the deadline %s", when);
     else if (c->deadline_us)
-        r->description = arena_printf(&c->arena, "PENDING no run of this commit yet, deadline %s", when);
+        r->description =
+            arena_printf(&c->arena, "PENDING no run of this commit yet, deadline %s", when);
     else
         r->description = "PENDING no run of this commit yet";
     return r->description ? 0 : arena_full(e);
@@ -270,12 +285,14 @@ static int answer_row(struct check *c, struct check_row *r, struct err *e)
         return 0;
     r->decided_by = stands;
     r->verdict = VERDICT_REGRESSION;
-    r->description = arena_printf(&c->arena, "REGRESSION of the same executable in run %s; its later OK does not count",
-                                  stands->run);
+    r->description = arena_printf(
+        &c->arena, "REGRESSION of the same executable in run %s; its later OK does not count",
+        stands->run);
     return r->description ? 0 : arena_full(e);
 }
 
-static void write_row(const struct check_row *r, const char *project, struct json_doc *d, cJSON *list)
+static void write_row(const struct check_row *r, const char *project, struct json_doc *d,
+                      cJSON *list)
 {
     cJSON *o = json_add_object(d, list, NULL);
     const struct check_attempt *by = r->decided_by;
@@ -314,8 +331,8 @@ static int write_summary(const struct check *c, struct json_doc *d, cJSON *paren
 {
     const struct check_row *worst = worst_row(c);
     enum verdict v = worst ? worst->verdict : VERDICT_PENDING;
-    AUTO_BUF struct buf full = { .data = NULL };
-    AUTO_BUF struct buf cut = { .data = NULL };
+    AUTO_BUF struct buf full = {.data = NULL};
+    AUTO_BUF struct buf cut = {.data = NULL};
     const char *rest;
     size_t n = 0;
 
@@ -330,7 +347,8 @@ static int write_summary(const struct check *c, struct json_doc *d, cJSON *paren
         buf_printf(&full, " %zu gate%s", n, n == 1 ? "" : "s");
     } else {
         rest = strchr(worst->description, ' ');
-        buf_printf(&full, " %zu of %zu gate%s: %s%s", n, c->n, c->n == 1 ? "" : "s", worst->gate, rest ? rest : "");
+        buf_printf(&full, " %zu of %zu gate%s: %s%s", n, c->n, c->n == 1 ? "" : "s", worst->gate,
+                   rest ? rest : "");
     }
     if (buf_check(&full, e) < 0)
         return -1;
@@ -351,7 +369,8 @@ static int compare_rows(const void *a, const void *b)
     return order ? order : strcmp(x->machine_class, y->machine_class);
 }
 
-static int fill(struct check *c, struct db *db, const struct store_project *p, const char *commit, struct err *e)
+static int fill(struct check *c, struct db *db, const struct store_project *p, const char *commit,
+                struct err *e)
 {
     if (read_expected(c, db, p->id, e) < 0 || read_runs(c, db, p->id, commit, e) < 0 ||
         read_refused(c, db, p->id, commit, e) < 0 || read_deadline(c, db, p, commit, e) < 0)
@@ -364,9 +383,10 @@ static int fill(struct check *c, struct db *db, const struct store_project *p, c
     return 0;
 }
 
-int check_commit(struct db *db, const struct check_question *q, struct json_doc *d, cJSON *parent, struct err *e)
+int check_commit(struct db *db, const struct check_question *q, struct json_doc *d, cJSON *parent,
+                 struct err *e)
 {
-    struct check c = { .now_us = q->now_us };
+    struct check c = {.now_us = q->now_us};
     cJSON *list;
     int rc = -1;
 

@@ -44,7 +44,8 @@ int db_error(struct db *d, struct err *e, const char *what)
 }
 
 /* Readers may look and nothing else, whatever text reaches them. */
-static int allow_reading(void *ctx, int action, const char *a, const char *b, const char *database, const char *trigger)
+static int allow_reading(void *ctx, int action, const char *a, const char *b, const char *database,
+                         const char *trigger)
 {
     (void) ctx;
     (void) a;
@@ -63,7 +64,8 @@ static int allow_reading(void *ctx, int action, const char *a, const char *b, co
     }
 }
 
-static int allow_writing(void *ctx, int action, const char *a, const char *b, const char *database, const char *trigger)
+static int allow_writing(void *ctx, int action, const char *a, const char *b, const char *database,
+                         const char *trigger)
 {
     (void) ctx;
     (void) a;
@@ -98,17 +100,19 @@ static int configure(struct db *d, struct err *e)
         int option;
         int value;
     } options[] = {
-        { SQLITE_DBCONFIG_DQS_DML, 0 },          { SQLITE_DBCONFIG_DQS_DDL, 0 },
-        { SQLITE_DBCONFIG_DEFENSIVE, 1 },        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
-        { SQLITE_DBCONFIG_ENABLE_FKEY, 1 },      { SQLITE_DBCONFIG_ENABLE_TRIGGER, 1 },
-        { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 }, { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
+        {SQLITE_DBCONFIG_DQS_DML, 0},          {SQLITE_DBCONFIG_DQS_DDL, 0},
+        {SQLITE_DBCONFIG_DEFENSIVE, 1},        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+        {SQLITE_DBCONFIG_ENABLE_FKEY, 1},      {SQLITE_DBCONFIG_ENABLE_TRIGGER, 1},
+        {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1}, {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {
         int is = -1;
 
-        if (sqlite3_db_config(d->handle, options[i].option, options[i].value, &is) != SQLITE_OK || is != options[i].value)
-            return err_set(e, ERR_INTERNAL, "db.config", "SQLite does not take option %d", options[i].option);
+        if (sqlite3_db_config(d->handle, options[i].option, options[i].value, &is) != SQLITE_OK ||
+            is != options[i].value)
+            return err_set(e, ERR_INTERNAL, "db.config", "SQLite does not take option %d",
+                           options[i].option);
     }
     (void) sqlite3_limit(d->handle, SQLITE_LIMIT_LENGTH, (int) LIMIT_MIB(64));
     (void) sqlite3_limit(d->handle, SQLITE_LIMIT_ATTACHED, d->kind == DB_WRITER ? 1 : 0);
@@ -130,7 +134,8 @@ static int check_application(struct db *d, struct err *e)
     if (db_script_int(d, sql_table_count, &tables, e) < 0)
         return -1;
     if (id != 0 || tables != 0)
-        return err_set(e, ERR_CONFLICT, "db.foreign", "the database belongs to another program (application id %lld)",
+        return err_set(e, ERR_CONFLICT, "db.foreign",
+                       "the database belongs to another program (application id %lld)",
                        (long long) id);
     return db_script(d, sql_application_id_set, e);
 }
@@ -144,14 +149,16 @@ static int set_up_writer(struct db *d, struct err *e)
     if (db_script_text(d, sql_journal_mode, &mode, e) < 0)
         return -1;
     if (strcmp(mode, "wal") != 0)
-        return err_set(e, ERR_SYS, "db.wal", "the file system does not support write-ahead logging (mode '%s')", mode);
+        return err_set(e, ERR_SYS, "db.wal",
+                       "the file system does not support write-ahead logging (mode '%s')", mode);
     (void) sqlite3_wal_hook(d->handle, note_log_pages, d);
     return db_script(d, sql_pragmas_writer, e);
 }
 
 int db_open(const char *path, enum db_kind kind, struct db **out, struct err *e)
 {
-    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_PRIVATECACHE;
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW |
+                SQLITE_OPEN_PRIVATECACHE;
     struct db *d = calloc(1, sizeof *d);
 
     if (!d)
@@ -164,7 +171,8 @@ int db_open(const char *path, enum db_kind kind, struct db **out, struct err *e)
         return -1;
     }
     if (configure(d, e) < 0 || (kind == DB_WRITER && set_up_writer(d, e) < 0) ||
-        sqlite3_set_authorizer(d->handle, kind == DB_WRITER ? allow_writing : allow_reading, NULL) != SQLITE_OK) {
+        sqlite3_set_authorizer(d->handle, kind == DB_WRITER ? allow_writing : allow_reading,
+                               NULL) != SQLITE_OK) {
         db_close(d);
         return -1;
     }
@@ -190,7 +198,8 @@ int db_prepare(struct db *d, struct err *e)
 
         if (d->statements[i] || (s->writes && d->kind != DB_WRITER))
             continue;
-        if (sqlite3_prepare_v3(d->handle, s->text, -1, SQLITE_PREPARE_PERSISTENT, &d->statements[i], &tail) != SQLITE_OK) {
+        if (sqlite3_prepare_v3(d->handle, s->text, -1, SQLITE_PREPARE_PERSISTENT, &d->statements[i],
+                               &tail) != SQLITE_OK) {
             (void) db_error(d, e, "cannot prepare");
             return err_wrap(e, "statement %u", i);
         }
@@ -268,8 +277,9 @@ unsigned db_log_pages(const struct db *d)
 
 int db_checkpoint(struct db *d, bool truncate, struct err *e)
 {
-    int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
-                                       NULL, NULL);
+    int rc = sqlite3_wal_checkpoint_v2(
+        d->handle, NULL, truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, NULL,
+        NULL);
 
     if ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)
         return 0; /* a reader is in the way: the next one will do it */
@@ -290,7 +300,7 @@ struct query query_begin(struct db *d, enum sql id)
     sqlite3_stmt *st = d->statements[id];
 
     assert(st && !sqlite3_stmt_busy(st));
-    return (struct query){ .db = d, .statement = st };
+    return (struct query){.db = d, .statement = st};
 }
 
 void query_end(struct query *q)
@@ -316,7 +326,8 @@ void query_text(struct query *q, const char *s)
 {
     ++q->bound;
     if (s)
-        q->failed |= sqlite3_bind_text64(q->statement, q->bound, s, strlen(s), SQLITE_STATIC, SQLITE_UTF8) != SQLITE_OK;
+        q->failed |= sqlite3_bind_text64(q->statement, q->bound, s, strlen(s), SQLITE_STATIC,
+                                         SQLITE_UTF8) != SQLITE_OK;
     else
         q->failed |= sqlite3_bind_null(q->statement, q->bound) != SQLITE_OK;
 }
@@ -325,7 +336,8 @@ void query_bytes(struct query *q, const void *p, size_t len)
 {
     ++q->bound;
     if (p)
-        q->failed |= sqlite3_bind_blob64(q->statement, q->bound, p, len, SQLITE_STATIC) != SQLITE_OK;
+        q->failed |=
+            sqlite3_bind_blob64(q->statement, q->bound, p, len, SQLITE_STATIC) != SQLITE_OK;
     else
         q->failed |= sqlite3_bind_null(q->statement, q->bound) != SQLITE_OK;
 }

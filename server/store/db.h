@@ -30,11 +30,13 @@ int db_open(const char *path, enum db_kind kind, struct db **out, struct err *e)
 void db_close(struct db *d); /* accepts NULL; never checkpoints */
 /* Prepares every statement of sql.h that this kind of connection may run. */
 int db_prepare(struct db *d, struct err *e) MUST_CHECK;
-/* Fills *e from the connection: FULL → ERR_NOSPACE, BUSY → ERR_BUSY, CONSTRAINT → ERR_CONFLICT, NOMEM; else ERR_SYS. */
+/* Fills *e from the connection: FULL → ERR_NOSPACE, BUSY → ERR_BUSY, CONSTRAINT → ERR_CONFLICT,
+ * NOMEM; else ERR_SYS. */
 int db_error(struct db *d, struct err *e, const char *what);
 /* Runs a constant script; stops at its first error. */
 int db_script(struct db *d, const char *sql, struct err *e) MUST_CHECK;
-/* First column of the first row of a constant statement, as an integer or as text (caller frees). */
+/* First column of the first row of a constant statement, as an integer or as text (caller frees).
+ */
 int db_script_int(struct db *d, const char *sql, int64_t *out, struct err *e) MUST_CHECK;
 int db_script_text(struct db *d, const char *sql, char **out, struct err *e) MUST_CHECK;
 bool db_in_transaction(const struct db *d);
@@ -47,8 +49,8 @@ int db_checkpoint(struct db *d, bool truncate, struct err *e) MUST_CHECK;
 /* The handle, for migrate.c and backup.c. */
 struct sqlite3 *db_handle(struct db *d);
 
-/* A prepared statement in use: parameters are bound in order, then stepped; query_end resets it. Borrowed bytes must
- * live until then. Failures of binding stick and are told by the next step. */
+/* A prepared statement in use: parameters are bound in order, then stepped; query_end resets it.
+ * Borrowed bytes must live until then. Failures of binding stick and are told by the next step. */
 struct query {
     struct db *db;
     struct sqlite3_stmt *statement;
@@ -61,9 +63,9 @@ void query_end(struct query *q); /* accepts zeroed */
 
 void query_int(struct query *q, int64_t v);
 void query_double(struct query *q, double v);
-void query_text(struct query *q, const char *s);               /* NULL binds null */
-void query_bytes(struct query *q, const void *p, size_t len);  /* NULL binds null */
-void query_digest(struct query *q, const struct digest *d);    /* NULL binds null */
+void query_text(struct query *q, const char *s);              /* NULL binds null */
+void query_bytes(struct query *q, const void *p, size_t len); /* NULL binds null */
+void query_digest(struct query *q, const struct digest *d);   /* NULL binds null */
 void query_null(struct query *q);
 
 int query_step(struct query *q, bool *out_row, struct err *e) MUST_CHECK;

@@ -64,7 +64,8 @@ void doc_cut(struct buf *out, const char *s, size_t max)
     buf_puts(out, more);
 }
 
-void doc_run_url(struct json_doc *d, cJSON *parent, const char *key, const char *run, const char *baseline)
+void doc_run_url(struct json_doc *d, cJSON *parent, const char *key, const char *run,
+                 const char *baseline)
 {
     if (baseline)
         doc_format(d, parent, key, "/r/%s/vs/%s", run, baseline);
@@ -82,7 +83,8 @@ void doc_links(struct json_doc *d, const char *page)
 
 int doc_stored(struct db *db, const char *run, enum store_document kind, cJSON **out, struct err *e)
 {
-    const struct json_limits limits = { .max_bytes = LIMIT_CANONICAL, .max_tokens = LIMIT_JSON_TOKENS * 4 };
+    const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL,
+                                       .max_tokens = LIMIT_JSON_TOKENS * 4};
     AUTO_FREE char *bytes = NULL;
     struct err why = ERR_INIT;
     size_t len = 0;
@@ -117,7 +119,8 @@ static int64_t count_checks(const cJSON *accept)
 
 const char *doc_metric_label(const struct definition *def, size_t index, const char *otherwise)
 {
-    const cJSON *metric = cJSON_GetArrayItem(pointer_get(def->policy, "/audit/metrics"), (int) index);
+    const cJSON *metric =
+        cJSON_GetArrayItem(pointer_get(def->policy, "/audit/metrics"), (int) index);
     const cJSON *label;
     char pointer[64];
 
@@ -128,9 +131,10 @@ const char *doc_metric_label(const struct definition *def, size_t index, const c
     return cJSON_IsString(label) ? label->valuestring : otherwise;
 }
 
-static void add_metric(struct json_doc *d, cJSON *list, const struct definition *def, const cJSON *metric, size_t index)
+static void add_metric(struct json_doc *d, cJSON *list, const struct definition *def,
+                       const cJSON *metric, size_t index)
 {
-    static const char *const keys[] = { "unit", "worse", "tolerance_pct" };
+    static const char *const keys[] = {"unit", "worse", "tolerance_pct"};
     const cJSON *path = json_get(metric, "path");
     const cJSON *gated = json_get(metric, "gated");
     cJSON *m = json_add_object(d, list, NULL);
@@ -161,7 +165,8 @@ static void add_modes(struct json_doc *d, cJSON *parent, const cJSON *modes)
     }
 }
 
-int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const struct definition *def, struct err *e)
+int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const struct definition *def,
+                   struct err *e)
 {
     cJSON *out = json_add_object(d, parent, key);
     const cJSON *metrics = pointer_get(def->policy, "/audit/metrics");
@@ -241,10 +246,11 @@ int doc_attempts(struct json_doc *d, cJSON *list, struct query *q, bool with_run
 void attempt_list_fini(struct attempt_list *l)
 {
     free(l->items);
-    *l = (struct attempt_list){ .items = NULL };
+    *l = (struct attempt_list){.items = NULL};
 }
 
-static int add_attempt(struct attempt_list *l, size_t *cap, const char *run, const char *word, struct err *e)
+static int add_attempt(struct attempt_list *l, size_t *cap, const char *run, const char *word,
+                       struct err *e)
 {
     enum verdict v = VERDICT_INVALID;
 
@@ -267,8 +273,8 @@ static int add_attempt(struct attempt_list *l, size_t *cap, const char *run, con
     return 0;
 }
 
-static void bind_attempt(struct query *q, int64_t project_id, const char *gate, const char *machine_class,
-                         const char *commit)
+static void bind_attempt(struct query *q, int64_t project_id, const char *gate,
+                         const char *machine_class, const char *commit)
 {
     query_int(q, project_id);
     query_text(q, gate);
@@ -276,12 +282,13 @@ static void bind_attempt(struct query *q, int64_t project_id, const char *gate, 
     query_text(q, commit);
 }
 
-int attempt_list_read(struct db *db, int64_t project_id, const char *gate, const char *machine_class, const char *commit,
-                      struct attempt_list *out, struct err *e)
+int attempt_list_read(struct db *db, int64_t project_id, const char *gate,
+                      const char *machine_class, const char *commit, struct attempt_list *out,
+                      struct err *e)
 {
     AUTO_QUERY struct query runs = query_begin(db, SQL_RUNS_OF_ATTEMPT);
     AUTO_QUERY struct query refused = query_begin(db, SQL_ATTEMPTS_BEFORE);
-    AUTO_ATTEMPT_LIST struct attempt_list l = { .items = NULL };
+    AUTO_ATTEMPT_LIST struct attempt_list l = {.items = NULL};
     size_t cap = 0;
     bool run = false;
     bool other = false;
@@ -306,7 +313,8 @@ int attempt_list_read(struct db *db, int64_t project_id, const char *gate, const
     return 0;
 }
 
-void attempt_list_write(const struct attempt_list *l, const char *run, struct json_doc *d, cJSON *parent)
+void attempt_list_write(const struct attempt_list *l, const char *run, struct json_doc *d,
+                        cJSON *parent)
 {
     cJSON *a = json_add_object(d, parent, "attempt");
     cJSON *previous;

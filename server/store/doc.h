@@ -1,4 +1,5 @@
-/* doc: what the documents share. Private to server/store/doc_*.c and check.c. Adding fails as json_doc does: once, told by take. */
+/* doc: what the documents share. Private to server/store/doc_*.c and check.c. Adding fails as
+ * json_doc does: once, told by take. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -9,8 +10,8 @@
 #include "experiment/definition.h"
 #include "server/store/store_private.h"
 
-#define DOC_ROWS 50     /* runs, baselines of one page */
-#define DOC_RECENT 8    /* verdicts of the small history */
+#define DOC_ROWS 50  /* runs, baselines of one page */
+#define DOC_RECENT 8 /* verdicts of the small history */
 #define DOC_COMMITS 20
 #define DOC_ATTEMPTS 20
 
@@ -22,19 +23,25 @@ void doc_format(struct json_doc *d, cJSON *parent, const char *key, const char *
 /* Appends at most max bytes of s, cut at a character's end with "…". */
 void doc_cut(struct buf *out, const char *s, size_t max);
 /* "/r/RUN" or "/r/RUN/vs/BASELINE" */
-void doc_run_url(struct json_doc *d, cJSON *parent, const char *key, const char *run, const char *baseline);
+void doc_run_url(struct json_doc *d, cJSON *parent, const char *key, const char *run,
+                 const char *baseline);
 /* links {json, text} of a page. */
 void doc_links(struct json_doc *d, const char *page);
 /* A stored document parsed again; *out NULL when the run has none. */
-int doc_stored(struct db *db, const char *run, enum store_document kind, cJSON **out, struct err *e) MUST_CHECK;
+int doc_stored(struct db *db, const char *run, enum store_document kind, cJSON **out,
+               struct err *e) MUST_CHECK;
 /* The summary of a definition under `key`: digests, counts, windows, modes, metrics. */
-int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const struct definition *def, struct err *e) MUST_CHECK;
-/* The entry of audit.metrics that a plain pointer belongs to, its place in *out_index; NULL when none. */
+int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const struct definition *def,
+                   struct err *e) MUST_CHECK;
+/* The entry of audit.metrics that a plain pointer belongs to, its place in *out_index; NULL when
+ * none. */
 const cJSON *doc_metric_of(const struct definition *def, const char *pointer, size_t *out_index);
 /* Label of a metric by place, else its pointer. Borrowed. */
 const char *doc_metric_label(const struct definition *def, size_t index, const char *otherwise);
-/* Rows {at, run, code, detail, keyid} of an attempts query that is bound; with_run: the run's name is shown. */
-int doc_attempts(struct json_doc *d, cJSON *list, struct query *q, bool with_run, struct err *e) MUST_CHECK;
+/* Rows {at, run, code, detail, keyid} of an attempts query that is bound; with_run: the run's name
+ * is shown. */
+int doc_attempts(struct json_doc *d, cJSON *list, struct query *q, bool with_run,
+                 struct err *e) MUST_CHECK;
 
 /* Every attempt of one (gate, class, commit), in the order they came. */
 struct attempt_list {
@@ -42,15 +49,17 @@ struct attempt_list {
         char run[32];
         const char *verdict; /* static word */
         bool stored;         /* a run, not a refused upload */
-    } *items;
+    } * items;
     size_t n;
 };
-int attempt_list_read(struct db *db, int64_t project_id, const char *gate, const char *machine_class, const char *commit,
-                      struct attempt_list *out, struct err *e) MUST_CHECK;
+int attempt_list_read(struct db *db, int64_t project_id, const char *gate,
+                      const char *machine_class, const char *commit, struct attempt_list *out,
+                      struct err *e) MUST_CHECK;
 void attempt_list_fini(struct attempt_list *l);
 #define AUTO_ATTEMPT_LIST __attribute__((cleanup(attempt_list_fini)))
 /* {n, of, previous[]} under "attempt": of the stored run, or (run NULL) of one that comes now. */
-void attempt_list_write(const struct attempt_list *l, const char *run, struct json_doc *d, cJSON *parent);
+void attempt_list_write(const struct attempt_list *l, const char *run, struct json_doc *d,
+                        cJSON *parent);
 
 struct check_question {
     const struct store_project *project;
@@ -58,5 +67,7 @@ struct check_question {
     const char *commit;
     int64_t now_us;
 };
-/* check.c: the rows and the verdict of one commit. Adds "verdict", "description" and "gates" to parent. */
-int check_commit(struct db *db, const struct check_question *q, struct json_doc *d, cJSON *parent, struct err *e) MUST_CHECK;
+/* check.c: the rows and the verdict of one commit. Adds "verdict", "description" and "gates" to
+ * parent. */
+int check_commit(struct db *db, const struct check_question *q, struct json_doc *d, cJSON *parent,
+                 struct err *e) MUST_CHECK;

@@ -1,4 +1,5 @@
-/* A run beside a baseline or another run: the stored comparison that gave its verdict, or one made now for information. */
+/* A run beside a baseline or another run: the stored comparison that gave its verdict, or one made
+ * now for information. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,8 @@ struct compare {
     struct json_doc d;
     struct store *store;
     struct store_run run;
-    struct store_run base;           /* the run behind the other side */
-    struct store_baseline baseline;  /* when the other side is one */
+    struct store_run base;          /* the run behind the other side */
+    struct store_baseline baseline; /* when the other side is one */
     bool is_baseline;
     bool stored;
     cJSON *audit;
@@ -61,7 +62,7 @@ static int load_other(struct compare *c, struct db *db, const char *other, struc
 
 static int load(struct compare *c, const char *run, const char *other, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
 
     if (store_read_open(c->store, &r, e) < 0 || store_run_read(r.db, run, &c->run, e) < 0 ||
         load_other(c, r.db, other, e) < 0)
@@ -71,33 +72,39 @@ static int load(struct compare *c, const char *run, const char *other, struct er
         return -1;
     if (!c->stored)
         return 0;
-    if (doc_stored(r.db, run, STORE_AUDIT, &c->audit, e) < 0 || doc_stored(r.db, run, STORE_VERDICT, &c->verdict, e) < 0)
+    if (doc_stored(r.db, run, STORE_AUDIT, &c->audit, e) < 0 ||
+        doc_stored(r.db, run, STORE_VERDICT, &c->verdict, e) < 0)
         return -1;
-    return c->audit && c->verdict ? 0 : err_set(e, ERR_INTERNAL, "compare.stored", "run %s lacks its comparison", run);
+    return c->audit && c->verdict
+               ? 0
+               : err_set(e, ERR_INTERNAL, "compare.stored", "run %s lacks its comparison", run);
 }
 
 /* Now, from the stored evidence of both. */
 
-static int read_side(struct compare *c, const struct store_run *run, struct side *out, struct err *e)
+static int read_side(struct compare *c, const struct store_run *run, struct side *out,
+                     struct err *e)
 {
     AUTO_ARCHIVE_INDEX struct archive_index *index = NULL;
     AUTO_FD int fd = -1;
     uint64_t size = 0;
 
     if (blobs_open(store_blobs(c->store), &run->archive, &fd, &size, NULL, e) < 0 ||
-        blobs_index(store_blobs(c->store), &run->archive, fd, &index, e) < 0 || side_read(fd, index, "", out, e) < 0)
+        blobs_index(store_blobs(c->store), &run->archive, fd, &index, e) < 0 ||
+        side_read(fd, index, "", out, e) < 0)
         return err_wrap(e, "run %s", run->run);
     return out->has_manifest && out->has_definition
                ? 0
-               : err_set(e, ERR_INTERNAL, "compare.evidence", "evidence without manifest or definition");
+               : err_set(e, ERR_INTERNAL, "compare.evidence",
+                         "evidence without manifest or definition");
 }
 
 static int compute(struct compare *c, struct err *e)
 {
-    AUTO_SIDE struct side base = { .has_manifest = false };
-    AUTO_SIDE struct side current = { .has_manifest = false };
-    struct audit a = { .document = NULL };
-    struct audit_input in = { .policy = &base.definition };
+    AUTO_SIDE struct side base = {.has_manifest = false};
+    AUTO_SIDE struct side current = {.has_manifest = false};
+    struct audit a = {.document = NULL};
+    struct audit_input in = {.policy = &base.definition};
     char base_hex[DIGEST_HEX_SIZE];
     char current_hex[DIGEST_HEX_SIZE];
 
@@ -105,7 +112,8 @@ static int compute(struct compare *c, struct err *e)
         return -1;
     digest_hex(&c->base.archive, base_hex);
     digest_hex(&c->run.archive, current_hex);
-    in.baseline = side_for_audit(&base, c->is_baseline ? c->baseline.id : c->base.run, base_hex, "baseline");
+    in.baseline =
+        side_for_audit(&base, c->is_baseline ? c->baseline.id : c->base.run, base_hex, "baseline");
     in.current = side_for_audit(&current, c->run.run, current_hex, ".");
     if (audit_run(&in, &a, e) < 0)
         return -1;
@@ -123,7 +131,8 @@ static int runner_of(struct db *db, const char *run, char out[65], struct err *e
     query_text(&q, run);
     if (query_one(&q, "such run", e) < 0)
         return -1;
-    (void) snprintf(out, 65, "%s", query_get_text(&q, RUN_RUNNER)); /* names have at most 64 characters */
+    (void) snprintf(out, 65, "%s",
+                    query_get_text(&q, RUN_RUNNER)); /* names have at most 64 characters */
     return 0;
 }
 
@@ -154,7 +163,8 @@ static int add_baseline(struct compare *c, struct db *db, struct err *e)
     return 0;
 }
 
-static int add_evidence(struct compare *c, struct db *db, cJSON *parent, bool damaged, struct err *e)
+static int add_evidence(struct compare *c, struct db *db, cJSON *parent, bool damaged,
+                        struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_MEMBER_LIST);
     cJSON *o = json_add_object(&c->d, parent, "evidence");
@@ -173,7 +183,7 @@ static int add_evidence(struct compare *c, struct db *db, cJSON *parent, bool da
 
 static int add_current(struct compare *c, struct db *db, bool damaged, struct err *e)
 {
-    AUTO_ATTEMPT_LIST struct attempt_list attempts = { .items = NULL };
+    AUTO_ATTEMPT_LIST struct attempt_list attempts = {.items = NULL};
     cJSON *o = json_add_object(&c->d, NULL, "current");
     char runner[65];
 
@@ -186,8 +196,8 @@ static int add_current(struct compare *c, struct db *db, bool damaged, struct er
     doc_time(&c->d, o, "at", c->run.received_us);
     json_add_bool(&c->d, o, "dirty", c->run.dirty);
     json_add_string(&c->d, o, "mode", c->run.mode);
-    if (c->run.verdict && attempt_list_read(db, c->run.project_id, c->run.gate, c->run.machine_class, c->run.commit,
-                                            &attempts, e) < 0)
+    if (c->run.verdict && attempt_list_read(db, c->run.project_id, c->run.gate,
+                                            c->run.machine_class, c->run.commit, &attempts, e) < 0)
         return -1;
     attempt_list_write(&attempts, c->run.verdict ? c->run.run : NULL, &c->d, o);
     if (add_evidence(c, db, o, damaged, e) < 0)
@@ -254,10 +264,12 @@ static void add_steps(struct compare *c)
 
     if (!c->stored || !verdict_parse(c->run.verdict, &v))
         return;
-    (void) snprintf(again, sizeof again, "cleanrun run %s --at %.*s", c->run.gate, SHORT_COMMIT, c->run.commit);
-    (void) snprintf(approve, sizeof approve,
-                    "cleanrun-server baseline approve %s --project %s --gate %s --reviewer NAME --reason TEXT", c->run.run,
-                    c->run.project, c->run.gate); /* a cut hint is still a hint */
+    (void) snprintf(again, sizeof again, "cleanrun run %s --at %.*s", c->run.gate, SHORT_COMMIT,
+                    c->run.commit);
+    (void) snprintf(
+        approve, sizeof approve,
+        "cleanrun-server baseline approve %s --project %s --gate %s --reviewer NAME --reason TEXT",
+        c->run.run, c->run.project, c->run.gate); /* a cut hint is still a hint */
     if (v == VERDICT_OK) {
         add_next(&c->d, list, "Nothing to do: the run is inside all limits.", NULL);
     } else if (v == VERDICT_REGRESSION) {
@@ -296,7 +308,7 @@ static void add_links(struct compare *c, const char *other)
 
 static int write_compare(struct compare *c, const char *other, bool damaged, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
 
     if (store_read_open(c->store, &r, e) < 0)
         return -1;
@@ -320,7 +332,7 @@ static int write_compare(struct compare *c, const char *other, bool damaged, str
 
 int doc_compare(struct store *s, const char *run, const char *other, cJSON **out, struct err *e)
 {
-    __attribute__((cleanup(compare_fini))) struct compare c = { .store = s };
+    __attribute__((cleanup(compare_fini))) struct compare c = {.store = s};
     struct err why = ERR_INIT;
     AUTO_FD int fd = -1;
     uint64_t size = 0;

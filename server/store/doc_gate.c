@@ -22,7 +22,8 @@ static int take(struct json_doc *d, cJSON **out, struct err *e)
 
 /* Baselines. */
 
-static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q, bool with_successor)
+static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q,
+                         bool with_successor)
 {
     cJSON *o = json_add_object(d, list, NULL);
     const char *id = query_get_text(q, BASE_ID);
@@ -48,8 +49,8 @@ struct listed {
     size_t definition_len;
 };
 
-static int add_baselines(struct json_doc *d, struct db *db, int64_t project_id, const char *gate, bool with_successor,
-                         struct listed *out, struct err *e)
+static int add_baselines(struct json_doc *d, struct db *db, int64_t project_id, const char *gate,
+                         bool with_successor, struct listed *out, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_BASELINES_OF_GATE);
     cJSON *list = json_add_array(d, NULL, "baselines");
@@ -73,12 +74,13 @@ static int add_baselines(struct json_doc *d, struct db *db, int64_t project_id, 
     return rc;
 }
 
-int doc_baselines(struct store *s, const char *project, const char *gate, cJSON **out, struct err *e)
+int doc_baselines(struct store *s, const char *project, const char *gate, cJSON **out,
+                  struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
     AUTO_JSON_DOC struct json_doc d;
     struct store_project p;
-    struct listed listed = { .n = 0 };
+    struct listed listed = {.n = 0};
     char page[256];
     int rc;
 
@@ -99,9 +101,10 @@ int doc_baselines(struct store *s, const char *project, const char *gate, cJSON 
 
 /* Runs. */
 
-static int add_run(struct json_doc *d, cJSON *list, struct db *db, const struct query *q, struct err *e)
+static int add_run(struct json_doc *d, cJSON *list, struct db *db, const struct query *q,
+                   struct err *e)
 {
-    AUTO_ATTEMPT_LIST struct attempt_list attempts = { .items = NULL };
+    AUTO_ATTEMPT_LIST struct attempt_list attempts = {.items = NULL};
     cJSON *o = json_add_object(d, list, NULL);
     const char *run = query_get_text(q, RUN_RUN);
     const char *verdict = query_get_text(q, RUN_VERDICT);
@@ -115,7 +118,8 @@ static int add_run(struct json_doc *d, cJSON *list, struct db *db, const struct 
     doc_time(d, o, "at", query_get_int(q, RUN_RECEIVED));
     json_add_string(d, o, "description", query_get_text(q, RUN_DESCRIPTION));
     if (verdict && attempt_list_read(db, query_get_int(q, RUN_PROJECT), query_get_text(q, RUN_GATE),
-                                     query_get_text(q, RUN_CLASS), query_get_text(q, RUN_COMMIT), &attempts, e) < 0)
+                                     query_get_text(q, RUN_CLASS), query_get_text(q, RUN_COMMIT),
+                                     &attempts, e) < 0)
         return -1;
     attempt_list_write(&attempts, verdict ? run : NULL, d, o);
     doc_run_url(d, o, "url", run, query_get_text(q, RUN_BASELINE));
@@ -123,8 +127,8 @@ static int add_run(struct json_doc *d, cJSON *list, struct db *db, const struct 
 }
 
 /* *out_newest: the newest run's name. */
-static int add_runs(struct json_doc *d, struct db *db, int64_t project_id, const char *gate, char out_newest[32],
-                    size_t *out_n, struct err *e)
+static int add_runs(struct json_doc *d, struct db *db, int64_t project_id, const char *gate,
+                    char out_newest[32], size_t *out_n, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_RUNS_OF_GATE);
     cJSON *list = json_add_array(d, NULL, "runs");
@@ -136,7 +140,8 @@ static int add_runs(struct json_doc *d, struct db *db, int64_t project_id, const
     query_int(&q, DOC_ROWS);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
         if ((*out_n)++ == 0)
-            (void) snprintf(out_newest, 32, "%s", query_get_text(&q, RUN_RUN)); /* ids have 25 characters */
+            (void) snprintf(out_newest, 32, "%s",
+                            query_get_text(&q, RUN_RUN)); /* ids have 25 characters */
         if (add_run(d, list, db, &q, e) < 0)
             return -1;
     }
@@ -168,7 +173,8 @@ static void history_fini(struct history *h)
     h->n = 0;
 }
 
-static cJSON *new_series(struct history *h, const char *machine_class, const char *path, const char *metric)
+static cJSON *new_series(struct history *h, const char *machine_class, const char *path,
+                         const char *metric)
 {
     size_t index = 0;
     const cJSON *entry = doc_metric_of(h->def, metric, &index);
@@ -195,7 +201,8 @@ static cJSON *new_series(struct history *h, const char *machine_class, const cha
     return s->points;
 }
 
-static cJSON *series_for(struct history *h, size_t from, const char *machine_class, const char *path, const char *metric)
+static cJSON *series_for(struct history *h, size_t from, const char *machine_class,
+                         const char *path, const char *metric)
 {
     for (size_t i = from; i < h->n; i++) {
         if (h->series[i].path && h->series[i].metric && strcmp(h->series[i].path, path) == 0 &&
@@ -205,8 +212,8 @@ static cJSON *series_for(struct history *h, size_t from, const char *machine_cla
     return new_series(h, machine_class, path, metric);
 }
 
-static int add_history_of(struct history *h, struct db *db, int64_t project_id, const char *gate, const char *machine_class,
-                          struct err *e)
+static int add_history_of(struct history *h, struct db *db, int64_t project_id, const char *gate,
+                          const char *machine_class, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_METRICS_OF_GATE);
     size_t from = h->n;
@@ -218,7 +225,8 @@ static int add_history_of(struct history *h, struct db *db, int64_t project_id, 
     query_text(&q, machine_class);
     query_int(&q, DOC_ROWS);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        cJSON *points = series_for(h, from, machine_class, query_get_text(&q, 1), query_get_text(&q, 2));
+        cJSON *points =
+            series_for(h, from, machine_class, query_get_text(&q, 1), query_get_text(&q, 2));
         cJSON *o;
 
         if (!points)
@@ -232,8 +240,8 @@ static int add_history_of(struct history *h, struct db *db, int64_t project_id, 
 }
 
 /* For each class that the listed runs have. */
-static int add_history(struct history *h, struct db *db, int64_t project_id, const char *gate, const cJSON *runs,
-                       struct err *e)
+static int add_history(struct history *h, struct db *db, int64_t project_id, const char *gate,
+                       const cJSON *runs, struct err *e)
 {
     const cJSON *run = NULL;
 
@@ -243,7 +251,8 @@ static int add_history(struct history *h, struct db *db, int64_t project_id, con
         const cJSON *seen = NULL;
         bool done = false;
 
-        cJSON_ArrayForEach(seen, h->list) done = done || strcmp(json_get(seen, "class")->valuestring, machine_class) == 0;
+        cJSON_ArrayForEach(seen, h->list) done =
+            done || strcmp(json_get(seen, "class")->valuestring, machine_class) == 0;
         if (!done && add_history_of(h, db, project_id, gate, machine_class, e) < 0)
             return -1;
         if (h->d->failed)
@@ -252,18 +261,19 @@ static int add_history(struct history *h, struct db *db, int64_t project_id, con
     return 0;
 }
 
-static int add_definition(struct json_doc *d, struct db *db, int64_t project_id, const char *gate, const char *bytes,
-                          size_t len, struct err *e)
+static int add_definition(struct json_doc *d, struct db *db, int64_t project_id, const char *gate,
+                          const char *bytes, size_t len, struct err *e)
 {
-    AUTO_DEFINITION struct definition def = { .gate = NULL };
-    __attribute__((cleanup(history_fini))) struct history h = { .d = d, .def = &def };
+    AUTO_DEFINITION struct definition def = {.gate = NULL};
+    __attribute__((cleanup(history_fini))) struct history h = {.d = d, .def = &def};
 
     if (!bytes) {
         json_add_null(d, NULL, "definition");
         (void) json_add_array(d, NULL, "history"); /* failure stays in d */
         return 0;
     }
-    if (definition_parse(bytes, len, &def, e) < 0 || doc_definition(d, NULL, "definition", &def, e) < 0)
+    if (definition_parse(bytes, len, &def, e) < 0 ||
+        doc_definition(d, NULL, "definition", &def, e) < 0)
         return -1;
     h.list = json_add_array(d, NULL, "history");
     if (d->failed)
@@ -271,7 +281,8 @@ static int add_definition(struct json_doc *d, struct db *db, int64_t project_id,
     return add_history(&h, db, project_id, gate, json_get(d->root, "runs"), e);
 }
 
-static int add_refused(struct json_doc *d, struct db *db, int64_t project_id, const char *gate, size_t *out_n, struct err *e)
+static int add_refused(struct json_doc *d, struct db *db, int64_t project_id, const char *gate,
+                       size_t *out_n, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_ATTEMPTS_OF_GATE);
     cJSON *list = json_add_array(d, NULL, "invalid_attempts");
@@ -287,11 +298,11 @@ static int add_refused(struct json_doc *d, struct db *db, int64_t project_id, co
 
 int doc_gate(struct store *s, const char *project, const char *gate, cJSON **out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
     AUTO_JSON_DOC struct json_doc d;
     AUTO_FREE char *definition = NULL;
     struct store_project p;
-    struct listed listed = { .n = 0 };
+    struct listed listed = {.n = 0};
     char newest[32] = "";
     char page[256];
     size_t len = 0;
@@ -310,9 +321,11 @@ int doc_gate(struct store *s, const char *project, const char *gate, cJSON **out
     n = listed.n;
     if (rc < 0 || add_runs(&d, r.db, p.id, gate, newest, &n, e) < 0)
         return -1;
-    if (!definition && newest[0] && store_document_read(r.db, newest, STORE_DEFINITION, &definition, &len, e) < 0)
+    if (!definition && newest[0] &&
+        store_document_read(r.db, newest, STORE_DEFINITION, &definition, &len, e) < 0)
         return -1;
-    if (add_definition(&d, r.db, p.id, gate, definition, len, e) < 0 || add_refused(&d, r.db, p.id, gate, &n, e) < 0)
+    if (add_definition(&d, r.db, p.id, gate, definition, len, e) < 0 ||
+        add_refused(&d, r.db, p.id, gate, &n, e) < 0)
         return -1;
     if (n == 0)
         return err_set(e, ERR_NOTFOUND, "gate.absent", "nothing is known of gate '%s'", gate);
@@ -361,10 +374,10 @@ static int add_record(struct json_doc *d, const struct query *q, struct err *e)
     static const struct {
         const char *key;
         enum baseline_column column;
-    } digests[] = { { "evidence_sha256", BASE_ARCHIVE },
-                    { "manifest_sha256", BASE_MANIFEST },
-                    { "experiment_sha256", BASE_EXPERIMENT },
-                    { "policy_sha256", BASE_POLICY } };
+    } digests[] = {{"evidence_sha256", BASE_ARCHIVE},
+                   {"manifest_sha256", BASE_MANIFEST},
+                   {"experiment_sha256", BASE_EXPERIMENT},
+                   {"policy_sha256", BASE_POLICY}};
 
     json_add_string(d, NULL, "project", query_get_text(q, BASE_PROJECT_NAME));
     json_add_string(d, NULL, "gate", query_get_text(q, BASE_GATE));
@@ -390,10 +403,10 @@ static int add_record(struct json_doc *d, const struct query *q, struct err *e)
 
 int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     AUTO_JSON_DOC struct json_doc d;
-    AUTO_DEFINITION struct definition def = { .gate = NULL };
+    AUTO_DEFINITION struct definition def = {.gate = NULL};
     const char *run;
     const char *bytes;
     size_t len = 0;
@@ -410,7 +423,8 @@ int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e)
     if (add_record(&d, &q, e) < 0 || add_predecessor(&d, r.db, id, e) < 0)
         return -1;
     bytes = query_get_bytes(&q, BASE_DEFINITION, &len);
-    if (!bytes || definition_parse(bytes, len, &def, e) < 0 || doc_definition(&d, NULL, "definition", &def, e) < 0)
+    if (!bytes || definition_parse(bytes, len, &def, e) < 0 ||
+        doc_definition(&d, NULL, "definition", &def, e) < 0)
         return -1;
     run = query_get_text(&q, BASE_RUN);
     if (run)

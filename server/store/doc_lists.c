@@ -21,8 +21,8 @@ static int take(struct json_doc *d, cJSON **out, struct err *e)
 }
 
 /* The last verdicts of a gate, oldest first. */
-static int add_recent(struct json_doc *d, cJSON *parent, struct db *db, int64_t project_id, const char *gate,
-                      const char *machine_class, struct err *e)
+static int add_recent(struct json_doc *d, cJSON *parent, struct db *db, int64_t project_id,
+                      const char *gate, const char *machine_class, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_RUNS_RECENT);
     cJSON *list = json_add_array(d, parent, "recent");
@@ -44,8 +44,9 @@ static int add_recent(struct json_doc *d, cJSON *parent, struct db *db, int64_t 
     return rc;
 }
 
-static int add_current_baseline(struct json_doc *d, cJSON *parent, struct db *db, int64_t project_id, const char *gate,
-                                const char *machine_class, struct err *e)
+static int add_current_baseline(struct json_doc *d, cJSON *parent, struct db *db,
+                                int64_t project_id, const char *gate, const char *machine_class,
+                                struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_CURRENT);
     bool row = false;
@@ -101,19 +102,21 @@ static int add_gate(struct gates *g, const struct query *q, struct err *e)
     doc_format(g->d, o, "gate_url", "/p/%s/%s", project, gate);
     if (verdict_parse(word, &v))
         g->totals[v]++;
-    if (g->with_baseline &&
-        add_current_baseline(g->d, o, g->db, query_get_int(q, RUN_PROJECT), gate, machine_class, e) < 0)
+    if (g->with_baseline && add_current_baseline(g->d, o, g->db, query_get_int(q, RUN_PROJECT),
+                                                 gate, machine_class, e) < 0)
         return -1;
     return add_recent(g->d, o, g->db, query_get_int(q, RUN_PROJECT), gate, machine_class, e);
 }
 
-static bool listed(const cJSON *list, const char *project, const char *gate, const char *machine_class)
+static bool listed(const cJSON *list, const char *project, const char *gate,
+                   const char *machine_class)
 {
     const cJSON *o = NULL;
 
     cJSON_ArrayForEach(o, list)
     {
-        if (strcmp(json_get(o, "project")->valuestring, project) == 0 && strcmp(json_get(o, "gate")->valuestring, gate) == 0 &&
+        if (strcmp(json_get(o, "project")->valuestring, project) == 0 &&
+            strcmp(json_get(o, "gate")->valuestring, gate) == 0 &&
             strcmp(json_get(o, "class")->valuestring, machine_class) == 0)
             return true;
     }
@@ -166,7 +169,8 @@ static int list_gates(struct gates *g, struct err *e)
     return rc;
 }
 
-static int add_runners(struct json_doc *d, struct db *db, const struct store_viewer *viewer, struct err *e)
+static int add_runners(struct json_doc *d, struct db *db, const struct store_viewer *viewer,
+                       struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_RUNNER_LIST_VISIBLE);
     cJSON *list = json_add_array(d, NULL, "runners");
@@ -187,9 +191,9 @@ static int add_runners(struct json_doc *d, struct db *db, const struct store_vie
 
 int doc_home(struct store *s, const struct store_viewer *viewer, cJSON **out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
     AUTO_JSON_DOC struct json_doc d;
-    struct gates g = { .d = &d, .viewer = viewer };
+    struct gates g = {.d = &d, .viewer = viewer};
     cJSON *totals;
 
     json_doc_init_object(&d);
@@ -207,7 +211,8 @@ int doc_home(struct store *s, const struct store_viewer *viewer, cJSON **out, st
     return take(&d, out, e);
 }
 
-static int add_commits(struct json_doc *d, struct db *db, const struct store_project *p, const char *project, struct err *e)
+static int add_commits(struct json_doc *d, struct db *db, const struct store_project *p,
+                       const char *project, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_COMMITS_OF_PROJECT);
     cJSON *list = json_add_array(d, NULL, "commits");
@@ -217,9 +222,10 @@ static int add_commits(struct json_doc *d, struct db *db, const struct store_pro
     query_int(&q, p->id);
     query_int(&q, DOC_COMMITS);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        const struct check_question ask = {
-            .project = p, .name = project, .commit = query_get_text(&q, 0), .now_us = clock_realtime_us()
-        };
+        const struct check_question ask = {.project = p,
+                                           .name = project,
+                                           .commit = query_get_text(&q, 0),
+                                           .now_us = clock_realtime_us()};
         cJSON *o = json_add_object(d, list, NULL);
 
         json_add_string(d, o, "commit", ask.commit);
@@ -233,11 +239,11 @@ static int add_commits(struct json_doc *d, struct db *db, const struct store_pro
 
 int doc_project(struct store *s, const char *project, cJSON **out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query unsigned_attempts = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query unsigned_attempts = {.statement = NULL};
     AUTO_JSON_DOC struct json_doc d;
-    struct store_viewer viewer = { .all = true }; /* the caller has checked who asks */
-    struct gates g = { .d = &d, .viewer = &viewer, .with_baseline = true };
+    struct store_viewer viewer = {.all = true}; /* the caller has checked who asks */
+    struct gates g = {.d = &d, .viewer = &viewer, .with_baseline = true};
     struct store_project p;
     char page[256];
 
@@ -255,7 +261,8 @@ int doc_project(struct store *s, const char *project, cJSON **out, struct err *e
     unsigned_attempts = query_begin(r.db, SQL_ATTEMPTS_UNSIGNED);
     query_int(&unsigned_attempts, p.id);
     query_int(&unsigned_attempts, DOC_ATTEMPTS);
-    if (doc_attempts(&d, json_add_array(&d, NULL, "unsigned_attempts"), &unsigned_attempts, false, e) < 0)
+    if (doc_attempts(&d, json_add_array(&d, NULL, "unsigned_attempts"), &unsigned_attempts, false,
+                     e) < 0)
         return -1;
     (void) snprintf(page, sizeof page, "/p/%s", project); /* names have at most 129 characters */
     doc_links(&d, page);
@@ -264,15 +271,17 @@ int doc_project(struct store *s, const char *project, cJSON **out, struct err *e
 
 int doc_check(struct store *s, const char *project, const char *commit, cJSON **out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
     AUTO_JSON_DOC struct json_doc d;
     struct store_project p;
-    const struct check_question ask = { .project = &p, .name = project, .commit = commit, .now_us = clock_realtime_us() };
+    const struct check_question ask = {
+        .project = &p, .name = project, .commit = commit, .now_us = clock_realtime_us()};
     size_t len = strlen(commit);
     char page[512];
 
     if ((len != 40 && len != 64) || !text_is_hex(commit, len))
-        return err_set(e, ERR_USAGE, "check.commit", "a commit is named by 40 or 64 lower-case hex digits");
+        return err_set(e, ERR_USAGE, "check.commit",
+                       "a commit is named by 40 or 64 lower-case hex digits");
     json_doc_init_object(&d);
     if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
         return -1;

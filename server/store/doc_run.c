@@ -15,14 +15,15 @@
 #include "server/store/side.h"
 
 #define SAMPLES "samples/process.csv"
-#define POINTS_MAX 500 /* of the drawn series: minimum and maximum of each of half as many stretches */
+#define POINTS_MAX                                                                                 \
+    500 /* of the drawn series: minimum and maximum of each of half as many stretches */
 
 struct run_doc {
     struct json_doc d;
     struct store *store;
     struct db *db;
     const struct store_run *run;
-    int fd;               /* of the archive; -1 when damaged */
+    int fd; /* of the archive; -1 when damaged */
     char damage[ERR_TEXT_MAX];
 };
 
@@ -60,7 +61,8 @@ static void add_revoked_stages(struct run_doc *r, cJSON *evidence, const cJSON *
         const cJSON *name = json_get(stage, "name");
         cJSON *s;
 
-        if (!cJSON_IsString(name) || strcmp(name->valuestring, verify_stage_name(VERIFY_SIGNATURE)) != 0) {
+        if (!cJSON_IsString(name) ||
+            strcmp(name->valuestring, verify_stage_name(VERIFY_SIGNATURE)) != 0) {
             json_add_copy(&r->d, list, NULL, stage);
             continue;
         }
@@ -68,7 +70,8 @@ static void add_revoked_stages(struct run_doc *r, cJSON *evidence, const cJSON *
         json_add_string(&r->d, s, "name", name->valuestring);
         json_add_string(&r->d, s, "result", "failed");
         json_add_string(&r->d, s, "code", "IN-KEY");
-        doc_format(&r->d, s, "detail", "the runner's key was revoked since %s, before this run was received", since);
+        doc_format(&r->d, s, "detail",
+                   "the runner's key was revoked since %s, before this run was received", since);
     }
 }
 
@@ -121,10 +124,11 @@ static int add_files(struct run_doc *r, struct err *e)
 /* Members. */
 
 /* Bytes of a member; *out NULL when the run has none of this name, or the object is damaged. */
-static int read_member(struct run_doc *r, const char *path, size_t max, char **out, size_t *out_len, struct err *e)
+static int read_member(struct run_doc *r, const char *path, size_t max, char **out, size_t *out_len,
+                       struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(r->db, SQL_MEMBER_GET);
-    struct archive_member m = { .name = "" };
+    struct archive_member m = {.name = ""};
     bool row = false;
 
     *out = NULL;
@@ -193,7 +197,8 @@ static void add_series(struct json_doc *d, const struct samples *s)
 
 /* Windows: what the report says of each, and where its bands lie on the raw samples. */
 
-static void add_band(struct json_doc *d, cJSON *list, double from, double to, double t, double median)
+static void add_band(struct json_doc *d, cJSON *list, double from, double to, double t,
+                     double median)
 {
     cJSON *o = json_add_object(d, list, NULL);
 
@@ -203,12 +208,12 @@ static void add_band(struct json_doc *d, cJSON *list, double from, double to, do
     json_add_double(d, o, "median_mb", median);
 }
 
-static int add_bound(struct json_doc *d, cJSON *parent, const struct window_rule *rule, double start, double end,
-                     const struct samples *s, struct err *e)
+static int add_bound(struct json_doc *d, cJSON *parent, const struct window_rule *rule,
+                     double start, double end, const struct samples *s, struct err *e)
 {
     cJSON *bound = json_add_object(d, parent, "bound");
     cJSON *bands;
-    struct window w = { .n = 0 };
+    struct window w = {.n = 0};
     const struct window_request request = {
         .start = start,
         .end = end,
@@ -225,13 +230,14 @@ static int add_bound(struct json_doc *d, cJSON *parent, const struct window_rule
         return -1;
     if (w.state != WINDOW_OK || w.endpoint.state != ENDPOINT_OK)
         return 0;
-    add_band(d, bands, w.first, w.first + w.endpoint.band, w.endpoint.start_t, w.endpoint.start_median);
+    add_band(d, bands, w.first, w.first + w.endpoint.band, w.endpoint.start_t,
+             w.endpoint.start_median);
     add_band(d, bands, w.last - w.endpoint.band, w.last, w.endpoint.end_t, w.endpoint.end_median);
     return 0;
 }
 
-static int add_window(struct json_doc *d, cJSON *list, const cJSON *said, const cJSON *rule_entry, const struct samples *s,
-                      struct err *e)
+static int add_window(struct json_doc *d, cJSON *list, const cJSON *said, const cJSON *rule_entry,
+                      const struct samples *s, struct err *e)
 {
     const cJSON *start = json_get(said, "requested_start_secs");
     const cJSON *end = json_get(said, "requested_end_secs");
@@ -253,7 +259,8 @@ static int add_window(struct json_doc *d, cJSON *list, const cJSON *said, const 
     return add_bound(d, o, &rule, start->valuedouble, end->valuedouble, s, e);
 }
 
-static int add_windows(struct run_doc *r, const cJSON *report, const struct samples *s, struct err *e)
+static int add_windows(struct run_doc *r, const cJSON *report, const struct samples *s,
+                       struct err *e)
 {
     AUTO_JSON cJSON *definition = NULL;
     cJSON *list = json_add_array(&r->d, NULL, "windows");
@@ -277,8 +284,8 @@ static int add_windows(struct run_doc *r, const cJSON *report, const struct samp
 
 static int add_measured(struct run_doc *r, const cJSON *manifest, struct err *e)
 {
-    const struct json_limits limits = { .max_bytes = LIMIT_REPORT };
-    AUTO_SAMPLES struct samples s = { .n = 0 };
+    const struct json_limits limits = {.max_bytes = LIMIT_REPORT};
+    AUTO_SAMPLES struct samples s = {.n = 0};
     AUTO_JSON cJSON *report = NULL;
     AUTO_FREE char *csv = NULL;
     AUTO_FREE char *bytes = NULL;
@@ -291,13 +298,16 @@ static int add_measured(struct run_doc *r, const cJSON *manifest, struct err *e)
     if (read_member(r, SAMPLES, LIMIT_SAMPLES_FILE, &csv, &csv_len, e) < 0)
         return -1;
     if (csv)
-        IGNORE(samples_parse_csv(csv, csv_len, &s, &ignored)); /* nothing is drawn of what is no series */
+        IGNORE(samples_parse_csv(csv, csv_len, &s,
+                                 &ignored)); /* nothing is drawn of what is no series */
     if (cJSON_IsString(name)) {
-        (void) snprintf(path, sizeof path, "results/%s", name->valuestring); /* a cut name is not found */
+        (void) snprintf(path, sizeof path, "results/%s",
+                        name->valuestring); /* a cut name is not found */
         if (read_member(r, path, LIMIT_REPORT, &bytes, &len, e) < 0)
             return -1;
         if (bytes)
-            IGNORE(json_parse(bytes, len, &limits, &report, &ignored)); /* a malformed report shows no windows */
+            IGNORE(json_parse(bytes, len, &limits, &report,
+                              &ignored)); /* a malformed report shows no windows */
     }
     add_series(&r->d, &s);
     if (json_get(manifest, "phase_markers"))
@@ -314,8 +324,10 @@ static void add_links(struct run_doc *r)
 
     doc_format(&r->d, links, "json", "/r/%s.json", run->run);
     doc_format(&r->d, links, "text", "/r/%s.txt", run->run);
-    doc_format(&r->d, links, "bundle", "/api/v1/projects/%s/runs/%s/bundle", run->project, run->run);
-    doc_format(&r->d, links, "attestation", "/api/v1/projects/%s/runs/%s/attestation", run->project, run->run);
+    doc_format(&r->d, links, "bundle", "/api/v1/projects/%s/runs/%s/bundle", run->project,
+               run->run);
+    doc_format(&r->d, links, "attestation", "/api/v1/projects/%s/runs/%s/attestation", run->project,
+               run->run);
     doc_format(&r->d, links, "archive", "/r/%s/evidence.tar", run->run);
     if (run->baseline)
         doc_run_url(&r->d, links, "compare", run->run, run->baseline);
@@ -343,7 +355,8 @@ static int runner_of(struct db *db, const char *run, char out[65], struct err *e
     query_text(&q, run);
     if (query_one(&q, "such run", e) < 0)
         return -1;
-    (void) snprintf(out, 65, "%s", query_get_text(&q, RUN_RUNNER)); /* names have at most 64 characters */
+    (void) snprintf(out, 65, "%s",
+                    query_get_text(&q, RUN_RUNNER)); /* names have at most 64 characters */
     return 0;
 }
 
@@ -362,11 +375,13 @@ static int write_run(struct run_doc *r, struct err *e)
     json_add_string(&r->d, NULL, "status", run->status);
     json_add_string(&r->d, NULL, "commit", run->commit);
     json_add_bool(&r->d, NULL, "dirty", run->dirty);
-    if (runner_of(r->db, run->run, runner, e) < 0 || doc_stored(r->db, run->run, STORE_MANIFEST, &manifest, e) < 0)
+    if (runner_of(r->db, run->run, runner, e) < 0 ||
+        doc_stored(r->db, run->run, STORE_MANIFEST, &manifest, e) < 0)
         return -1;
     json_add_copy(&r->d, NULL, "manifest", manifest);
     if (add_evidence(r, runner, e) < 0 || add_stored(r, "acceptance", STORE_ACCEPTANCE, e) < 0 ||
-        add_stored(r, "verdict", STORE_VERDICT, e) < 0 || add_files(r, e) < 0 || add_measured(r, manifest, e) < 0)
+        add_stored(r, "verdict", STORE_VERDICT, e) < 0 || add_files(r, e) < 0 ||
+        add_measured(r, manifest, e) < 0)
         return -1;
     add_links(r);
     return 0;
@@ -392,9 +407,9 @@ static int open_object(struct run_doc *r, struct err *e)
 
 int doc_run(struct store *s, const char *run, cJSON **out, struct err *e)
 {
-    AUTO_STORE_RUN struct store_run row = { .id = 0 };
-    AUTO_STORE_READ struct store_read read = { .db = NULL };
-    struct run_doc r = { .store = s, .run = &row, .fd = -1 };
+    AUTO_STORE_RUN struct store_run row = {.id = 0};
+    AUTO_STORE_READ struct store_read read = {.db = NULL};
+    struct run_doc r = {.store = s, .run = &row, .fd = -1};
     cJSON *made = NULL;
     int rc = -1;
 

@@ -1,9 +1,9 @@
 /*
- * documents: the JSON documents that the API returns and the pages render, complete with their links
- * (root-relative; whoever serves adds the base). Each is a fresh tree that the caller frees; -1 with
- * ERR_NOTFOUND when the thing does not exist. Whether the asker may see a project is decided by the
- * caller before (store_project_get), except where a viewer is given. Any thread.
- * The fields are those of tests/data/pages/<name>.json.
+ * documents: the JSON documents that the API returns and the pages render, complete with their
+ * links (root-relative; whoever serves adds the base). Each is a fresh tree that the caller frees;
+ * -1 with ERR_NOTFOUND when the thing does not exist. Whether the asker may see a project is
+ * decided by the caller before (store_project_get), except where a viewer is given. Any thread. The
+ * fields are those of tests/data/pages/<name>.json.
  */
 #pragma once
 
@@ -12,22 +12,28 @@
 #include "server/store/store.h"
 
 /* cleanrun-home/1: newest answer of every (project, gate, class) the viewer sees. */
-int doc_home(struct store *s, const struct store_viewer *viewer, cJSON **out, struct err *e) MUST_CHECK;
+int doc_home(struct store *s, const struct store_viewer *viewer, cJSON **out,
+             struct err *e) MUST_CHECK;
 /* cleanrun-project/1 */
 int doc_project(struct store *s, const char *project, cJSON **out, struct err *e) MUST_CHECK;
 /* cleanrun-gate/1; ERR_NOTFOUND for a gate without runs, baselines and attempts. */
-int doc_gate(struct store *s, const char *project, const char *gate, cJSON **out, struct err *e) MUST_CHECK;
+int doc_gate(struct store *s, const char *project, const char *gate, cJSON **out,
+             struct err *e) MUST_CHECK;
 /* cleanrun-baselines/1 */
-int doc_baselines(struct store *s, const char *project, const char *gate, cJSON **out, struct err *e) MUST_CHECK;
+int doc_baselines(struct store *s, const char *project, const char *gate, cJSON **out,
+                  struct err *e) MUST_CHECK;
 /* cleanrun-baseline-record/1 by id ("b-…") */
 int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e) MUST_CHECK;
-/* cleanrun-run/1. When the stored object is damaged, evidence.damaged is true, the first stage is failed and nothing
- * that would have to be read from the object is shown. */
+/* cleanrun-run/1. When the stored object is damaged, evidence.damaged is true, the first stage is
+ * failed and nothing that would have to be read from the object is shown. */
 int doc_run(struct store *s, const char *run, cJSON **out, struct err *e) MUST_CHECK;
-/* cleanrun-compare/1: run against a baseline id or another run of the same gate. The comparison that gave the run its
- * verdict comes from the store; any other is computed now and informational (verdict null, decisions U24). */
-int doc_compare(struct store *s, const char *run, const char *other, cJSON **out, struct err *e) MUST_CHECK;
+/* cleanrun-compare/1: run against a baseline id or another run of the same gate. The comparison
+ * that gave the run its verdict comes from the store; any other is computed now and informational
+ * (verdict null, decisions U24). */
+int doc_compare(struct store *s, const char *run, const char *other, cJSON **out,
+                struct err *e) MUST_CHECK;
 /* cleanrun-check/1; an unknown commit is PENDING. commit: 40 or 64 hex digits, else ERR_USAGE. */
-int doc_check(struct store *s, const char *project, const char *commit, cJSON **out, struct err *e) MUST_CHECK;
+int doc_check(struct store *s, const char *project, const char *commit, cJSON **out,
+              struct err *e) MUST_CHECK;
 /* cleanrun-keys/1: {schema, keys[{keyid, fingerprint_sha256, pem, use: "verdicts"}]} */
 int doc_keys(struct store *s, cJSON **out, struct err *e) MUST_CHECK;

@@ -47,7 +47,7 @@ static int check_database(struct fsck *f, struct err *e)
     int64_t broken = 0;
     struct err none = ERR_INIT;
     struct db *d = NULL;
-    AUTO_BUF struct buf path = { .data = NULL };
+    AUTO_BUF struct buf path = {.data = NULL};
 
     buf_init(&path, LIMIT_URL * 4);
     buf_printf(&path, "%s/cleanrun.db", store_data_path(f->store));
@@ -103,8 +103,8 @@ static int held_add(struct held *h, const struct digest *d, uint64_t size, struc
 
 static int list_held(struct fsck *f, struct held *h, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     bool row = false;
     int rc;
 
@@ -139,8 +139,8 @@ static int check_objects(struct fsck *f, const struct held *h, struct err *e)
                 return err_set(e, why.kind, why.code, "%s", why.text);
             problem(f, "object %s: %s", hex, why.text);
         } else if (size != h->sizes[i]) {
-            problem(f, "object %s: has %llu bytes, the database says %llu", hex, (unsigned long long) size,
-                    (unsigned long long) h->sizes[i]);
+            problem(f, "object %s: has %llu bytes, the database says %llu", hex,
+                    (unsigned long long) size, (unsigned long long) h->sizes[i]);
         }
     }
     return 0;
@@ -166,17 +166,20 @@ static int sweep_one(void *ctx, const struct digest *digest, const char *name, s
         problem(w->f, "objects/%s is no object", name);
         return 0;
     }
-    if (w->held->n > 0 && bsearch(digest, w->held->digests, w->held->n, sizeof *digest, compare_digests))
+    if (w->held->n > 0 &&
+        bsearch(digest, w->held->digests, w->held->n, sizeof *digest, compare_digests))
         return 0;
     w->f->n->orphans++;
-    (void) snprintf(text, sizeof text, "orphan: objects/%s belongs to no project (gc removes it after a day)", name);
+    (void) snprintf(text, sizeof text,
+                    "orphan: objects/%s belongs to no project (gc removes it after a day)", name);
     w->f->say(w->f->ctx, false, text);
     return 0;
 }
 
 /* Runs. */
 
-static bool document(struct fsck *f, const char *run, enum store_document kind, char **out, size_t *out_len)
+static bool document(struct fsck *f, const char *run, enum store_document kind, char **out,
+                     size_t *out_len)
 {
     struct err why = ERR_INIT;
 
@@ -210,8 +213,8 @@ static void check_copy(struct fsck *f, const char *run, enum store_document kind
 static void check_envelope(struct fsck *f, const struct store_run *run, enum store_document kind,
                            const struct public_key *key)
 {
-    AUTO_DSSE struct dsse d = { .payload_type = NULL };
-    AUTO_STATEMENT struct statement st = { .document = NULL };
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
+    AUTO_STATEMENT struct statement st = {.document = NULL};
     AUTO_FREE char *bytes = NULL;
     struct digest pae;
     struct err why = ERR_INIT;
@@ -220,15 +223,18 @@ static void check_envelope(struct fsck *f, const struct store_run *run, enum sto
 
     if (!document(f, run->run, kind, &bytes, &len))
         return;
-    if (dsse_parse(bytes, len, &d, &why) < 0 || statement_parse(d.payload, d.payload_len, &st, &why) < 0 ||
+    if (dsse_parse(bytes, len, &d, &why) < 0 ||
+        statement_parse(d.payload, d.payload_len, &st, &why) < 0 ||
         dsse_pae_digest(d.payload_type, d.payload, d.payload_len, &pae, &why) < 0) {
         problem(f, "run %s: %s: %s", run->run, store_document_kind(kind), why.text);
         return;
     }
     for (size_t i = 0; i < d.n; i++)
-        signed_by = signed_by || public_key_verify(key, &pae, d.signatures[i].sig, d.signatures[i].sig_len);
+        signed_by =
+            signed_by || public_key_verify(key, &pae, d.signatures[i].sig, d.signatures[i].sig_len);
     if (!signed_by)
-        problem(f, "run %s: the signature of its %s does not verify", run->run, store_document_kind(kind));
+        problem(f, "run %s: the signature of its %s does not verify", run->run,
+                store_document_kind(kind));
     if (!statement_names(&st, &run->archive))
         problem(f, "run %s: its %s speaks of another archive", run->run, store_document_kind(kind));
 }
@@ -256,15 +262,16 @@ static void check_verdict(struct fsck *f, const struct store_run *run)
     AUTO_FREE char *bytes = NULL;
     AUTO_FREE char *audit = NULL;
     AUTO_FREE char *acceptance = NULL;
-    const struct json_limits limits = { .max_bytes = LIMIT_CANONICAL };
+    const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL};
     struct err why = ERR_INIT;
     const cJSON *word;
     size_t len = 0;
 
     if (!run->verdict || run->revoked_us)
         return; /* what a revoked runner said is no answer */
-    if (!document(f, run->run, STORE_VERDICT, &bytes, &len) || !document(f, run->run, STORE_AUDIT, &audit, &(size_t){ 0 }) ||
-        !document(f, run->run, STORE_ACCEPTANCE, &acceptance, &(size_t){ 0 }))
+    if (!document(f, run->run, STORE_VERDICT, &bytes, &len) ||
+        !document(f, run->run, STORE_AUDIT, &audit, &(size_t){0}) ||
+        !document(f, run->run, STORE_ACCEPTANCE, &acceptance, &(size_t){0}))
         return;
     if (json_parse(bytes, len, &limits, &verdict, &why) < 0) {
         problem(f, "run %s: verdict: %s", run->run, why.text);
@@ -275,10 +282,11 @@ static void check_verdict(struct fsck *f, const struct store_run *run)
         problem(f, "run %s: its row says %s, its verdict another", run->run, run->verdict);
 }
 
-static int next_run(struct fsck *f, int64_t after, int64_t *out_id, struct store_run *out, struct err *e)
+static int next_run(struct fsck *f, int64_t after, int64_t *out_id, struct store_run *out,
+                    struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     bool row = false;
 
     if (store_read_open(f->store, &r, e) < 0)
@@ -297,7 +305,7 @@ static int check_runs(struct fsck *f, struct err *e)
     int64_t id = 0;
 
     for (;;) {
-        AUTO_STORE_RUN struct store_run run = { .id = 0 };
+        AUTO_STORE_RUN struct store_run run = {.id = 0};
         int64_t next = 0;
 
         if (next_run(f, id, &next, &run, e) < 0)
@@ -327,13 +335,14 @@ static int count_baselines(struct fsck *f, struct err *e)
 int upkeep_fsck(struct store *s, void (*say)(void *ctx, bool problem, const char *text), void *ctx,
                 struct upkeep_fsck *out, struct err *e)
 {
-    __attribute__((cleanup(held_fini))) struct held held = { .n = 0 };
-    struct upkeep_fsck n = { .blobs = 0 };
-    struct fsck f = { .store = s, .say = say, .ctx = ctx, .n = &n };
-    struct sweep sweep = { .f = &f, .held = &held };
+    __attribute__((cleanup(held_fini))) struct held held = {.n = 0};
+    struct upkeep_fsck n = {.blobs = 0};
+    struct fsck f = {.store = s, .say = say, .ctx = ctx, .n = &n};
+    struct sweep sweep = {.f = &f, .held = &held};
 
-    if (check_database(&f, e) < 0 || list_held(&f, &held, e) < 0 || check_objects(&f, &held, e) < 0 ||
-        blobs_each(store_blobs(s), sweep_one, &sweep, e) < 0 || check_runs(&f, e) < 0 || count_baselines(&f, e) < 0)
+    if (check_database(&f, e) < 0 || list_held(&f, &held, e) < 0 ||
+        check_objects(&f, &held, e) < 0 || blobs_each(store_blobs(s), sweep_one, &sweep, e) < 0 ||
+        check_runs(&f, e) < 0 || count_baselines(&f, e) < 0)
         return -1;
     *out = n;
     return 0;

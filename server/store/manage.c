@@ -20,7 +20,8 @@ static int bad_name(struct err *e, const char *what, const char *name)
 
 /* Projects. */
 
-static int insert_project(struct db *d, const char *name, bool is_private, int64_t now_us, struct err *e)
+static int insert_project(struct db *d, const char *name, bool is_private, int64_t now_us,
+                          struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_PROJECT_ADD);
 
@@ -36,26 +37,31 @@ static int insert_project(struct db *d, const char *name, bool is_private, int64
 
 int manage_project_add(struct store *s, const char *name, bool is_private, struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     int64_t now_us = clock_realtime_us();
 
     if (!text_is_project(name))
         return bad_name(e, "project name (OWNER/NAME)", name);
     if (store_write_open(s, &w, e) < 0 || insert_project(w.db, name, is_private, now_us, e) < 0 ||
-        store_log_add(w.db, now_us, ACTOR, "project.add", name, is_private ? "private" : "public", e) < 0)
+        store_log_add(w.db, now_us, ACTOR, "project.add", name, is_private ? "private" : "public",
+                      e) < 0)
         return -1;
     return store_write_close(&w, e);
 }
 
-int manage_project_set(struct store *s, const char *name, const struct manage_project *change, struct err *e)
+int manage_project_set(struct store *s, const char *name, const struct manage_project *change,
+                       struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     struct store_project p;
 
-    if (change->tickets && strcmp(change->tickets, "optional") != 0 && strcmp(change->tickets, "required") != 0)
-        return err_set(e, ERR_USAGE, "manage.tickets", "tickets are 'optional' or 'required', not '%s'", change->tickets);
+    if (change->tickets && strcmp(change->tickets, "optional") != 0 &&
+        strcmp(change->tickets, "required") != 0)
+        return err_set(e, ERR_USAGE, "manage.tickets",
+                       "tickets are 'optional' or 'required', not '%s'", change->tickets);
     if (change->deadline_s && *change->deadline_s <= 0)
-        return err_set(e, ERR_USAGE, "manage.deadline", "a deadline is a number of seconds above 0");
+        return err_set(e, ERR_USAGE, "manage.deadline",
+                       "a deadline is a number of seconds above 0");
     if (store_write_open(s, &w, e) < 0 || store_project_read(w.db, name, &p, e) < 0)
         return -1;
     {
@@ -74,15 +80,16 @@ int manage_project_set(struct store *s, const char *name, const struct manage_pr
         if (query_run(&q, e) < 0)
             return -1;
     }
-    if (store_log_add(w.db, clock_realtime_us(), ACTOR, "project.set", name, change->tickets ? change->tickets : "", e) < 0)
+    if (store_log_add(w.db, clock_realtime_us(), ACTOR, "project.set", name,
+                      change->tickets ? change->tickets : "", e) < 0)
         return -1;
     return store_write_close(&w, e);
 }
 
 /* Runners. */
 
-static int insert_runner(struct db *d, const struct manage_runner *r, const char *pem, const char *keyid, int64_t now_us,
-                         int64_t *out_id, struct err *e)
+static int insert_runner(struct db *d, const struct manage_runner *r, const char *pem,
+                         const char *keyid, int64_t now_us, int64_t *out_id, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_RUNNER_ADD);
 
@@ -103,7 +110,8 @@ static int insert_runner(struct db *d, const struct manage_runner *r, const char
 }
 
 /* *out_id 0: the name is free. */
-static int known_runner(struct db *d, const struct manage_runner *r, const char *keyid, int64_t *out_id, struct err *e)
+static int known_runner(struct db *d, const struct manage_runner *r, const char *keyid,
+                        int64_t *out_id, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_RUNNER_GET);
     bool row = false;
@@ -115,10 +123,12 @@ static int known_runner(struct db *d, const struct manage_runner *r, const char 
     if (!row)
         return 0;
     if (query_get_int(&q, 4) != 0)
-        return err_set(e, ERR_CONFLICT, "manage.revoked", "runner '%s' is revoked; register the new key under a new name",
-                       r->name);
-    if (strcmp(query_get_text(&q, 3), keyid) != 0 || strcmp(query_get_text(&q, 1), r->machine_class) != 0)
-        return err_set(e, ERR_CONFLICT, "manage.exists", "runner '%s' exists with another key or class", r->name);
+        return err_set(e, ERR_CONFLICT, "manage.revoked",
+                       "runner '%s' is revoked; register the new key under a new name", r->name);
+    if (strcmp(query_get_text(&q, 3), keyid) != 0 ||
+        strcmp(query_get_text(&q, 1), r->machine_class) != 0)
+        return err_set(e, ERR_CONFLICT, "manage.exists",
+                       "runner '%s' exists with another key or class", r->name);
     *out_id = query_get_int(&q, 0);
     return 0;
 }
@@ -134,7 +144,7 @@ static int allow(struct db *d, int64_t runner, int64_t project, struct err *e)
 
 int manage_runner_add(struct store *s, const struct manage_runner *r, struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     AUTO_PUBLIC_KEY struct public_key *key = NULL;
     AUTO_FREE char *pem = NULL;
     int64_t now_us = clock_realtime_us();
@@ -147,21 +157,24 @@ int manage_runner_add(struct store *s, const struct manage_runner *r, struct err
         return bad_name(e, "machine class", r->machine_class);
     if (r->not_before_us && r->not_after_us && r->not_before_us >= r->not_after_us)
         return err_set(e, ERR_USAGE, "manage.validity", "the key's time ends before it begins");
-    if (public_key_parse(r->key_pem, strlen(r->key_pem), &key, e) < 0 || public_key_write(key, &pem, e) < 0)
+    if (public_key_parse(r->key_pem, strlen(r->key_pem), &key, e) < 0 ||
+        public_key_write(key, &pem, e) < 0)
         return -1;
     if (store_write_open(s, &w, e) < 0 || store_project_read(w.db, r->project, &p, e) < 0 ||
         known_runner(w.db, r, public_key_id(key), &id, e) < 0)
         return -1;
     if (id == 0 && insert_runner(w.db, r, pem, public_key_id(key), now_us, &id, e) < 0)
         return -1;
-    if (allow(w.db, id, p.id, e) < 0 || store_log_add(w.db, now_us, ACTOR, "runner.add", r->name, r->project, e) < 0)
+    if (allow(w.db, id, p.id, e) < 0 ||
+        store_log_add(w.db, now_us, ACTOR, "runner.add", r->name, r->project, e) < 0)
         return -1;
     return store_write_close(&w, e);
 }
 
-int manage_runner_revoke(struct store *s, const char *name, const char *reason, int64_t since_us, struct err *e)
+int manage_runner_revoke(struct store *s, const char *name, const char *reason, int64_t since_us,
+                         struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     int64_t now_us = clock_realtime_us();
 
     if (!reason || !reason[0])
@@ -189,10 +202,10 @@ int manage_runner_revoke(struct store *s, const char *name, const char *reason, 
 int manage_token_add(struct store *s, const char *name, unsigned scopes, const char *project,
                      char out_token[MANAGE_TOKEN_SIZE], struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     uint8_t random[TOKEN_BYTES];
     char token[MANAGE_TOKEN_SIZE] = TOKEN_PREFIX;
-    struct store_project p = { .id = 0 };
+    struct store_project p = {.id = 0};
     struct digest hash;
     int64_t now_us = clock_realtime_us();
 
@@ -221,7 +234,8 @@ int manage_token_add(struct store *s, const char *name, unsigned scopes, const c
             return -1;
         }
     }
-    if (store_log_add(w.db, now_us, ACTOR, "token.add", name, project ? project : "every project", e) < 0 ||
+    if (store_log_add(w.db, now_us, ACTOR, "token.add", name, project ? project : "every project",
+                      e) < 0 ||
         store_write_close(&w, e) < 0)
         return -1;
     memcpy(out_token, token, sizeof token);
@@ -230,7 +244,7 @@ int manage_token_add(struct store *s, const char *name, unsigned scopes, const c
 
 int manage_token_revoke(struct store *s, const char *name, struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     int64_t now_us = clock_realtime_us();
 
     if (store_write_open(s, &w, e) < 0)
@@ -244,7 +258,8 @@ int manage_token_revoke(struct store *s, const char *name, struct err *e)
             return -1;
     }
     if (db_changes(w.db) != 1)
-        return err_set(e, ERR_NOTFOUND, "manage.token", "there is no token '%s' that is still valid", name);
+        return err_set(e, ERR_NOTFOUND, "manage.token",
+                       "there is no token '%s' that is still valid", name);
     if (store_log_add(w.db, now_us, ACTOR, "token.revoke", name, "", e) < 0)
         return -1;
     return store_write_close(&w, e);

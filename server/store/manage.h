@@ -1,6 +1,6 @@
 /*
- * manage: what an administrator or a reviewer changes: projects, runners, tokens, baselines. Each is one
- * write transaction with a line in the audit log. Names are checked here.
+ * manage: what an administrator or a reviewer changes: projects, runners, tokens, baselines. Each
+ * is one write transaction with a line in the audit log. Names are checked here.
  */
 #pragma once
 
@@ -12,24 +12,27 @@
 #include "server/store/store.h"
 
 /* ERR_CONFLICT when it exists. */
-int manage_project_add(struct store *s, const char *name, bool is_private, struct err *e) MUST_CHECK;
+int manage_project_add(struct store *s, const char *name, bool is_private,
+                       struct err *e) MUST_CHECK;
 struct manage_project {
-    const bool *is_private;   /* NULL: unchanged */
-    const char *tickets;      /* "optional", "required" or NULL */
+    const bool *is_private; /* NULL: unchanged */
+    const char *tickets;    /* "optional", "required" or NULL */
     const int64_t *deadline_s;
 };
-int manage_project_set(struct store *s, const char *name, const struct manage_project *change, struct err *e) MUST_CHECK;
+int manage_project_set(struct store *s, const char *name, const struct manage_project *change,
+                       struct err *e) MUST_CHECK;
 
 struct manage_runner {
     const char *name, *machine_class, *project;
-    const char *key_pem; /* SPKI PEM, P-256 */
+    const char *key_pem;                 /* SPKI PEM, P-256 */
     int64_t not_before_us, not_after_us; /* 0: unbounded */
 };
-/* A known name with the same key and class is allowed for one more project; with others it is ERR_CONFLICT. A key belongs to
- * one runner only, a revoked one to none. */
+/* A known name with the same key and class is allowed for one more project; with others it is
+ * ERR_CONFLICT. A key belongs to one runner only, a revoked one to none. */
 int manage_runner_add(struct store *s, const struct manage_runner *r, struct err *e) MUST_CHECK;
 /* since_us 0: from now. */
-int manage_runner_revoke(struct store *s, const char *name, const char *reason, int64_t since_us, struct err *e) MUST_CHECK;
+int manage_runner_revoke(struct store *s, const char *name, const char *reason, int64_t since_us,
+                         struct err *e) MUST_CHECK;
 
 #define MANAGE_TOKEN_SIZE 80
 /* project NULL: every project. The text exists nowhere else: only its hash is stored. */
@@ -41,18 +44,20 @@ int manage_token_revoke(struct store *s, const char *name, struct err *e) MUST_C
 struct manage_review {
     const char *project, *gate, *reviewer, *reason;
 };
-/* Promotes a stored run (decisions U20): mode clean, status PASS, not dirty, its object sound, its runner's key not revoked
- * before it was received. It becomes the current baseline of its (gate, class); the one before is superseded. A run that is
- * the baseline already is ERR_CONFLICT; an earlier baseline becomes current again. */
+/* Promotes a stored run (decisions U20): mode clean, status PASS, not dirty, its object sound, its
+ * runner's key not revoked before it was received. It becomes the current baseline of its (gate,
+ * class); the one before is superseded. A run that is the baseline already is ERR_CONFLICT; an
+ * earlier baseline becomes current again. */
 int manage_baseline_approve(struct store *s, const char *run, const struct manage_review *review,
                             char out_id[MANAGE_ID_SIZE], struct err *e) MUST_CHECK;
 
 struct manage_import {
-    const char *dir;           /* with a baseline manifest (manifest.json) that its files satisfy */
-    const char *definition;    /* cleanrun.yaml or definition.json of the gate */
+    const char *dir;        /* with a baseline manifest (manifest.json) that its files satisfy */
+    const char *definition; /* cleanrun.yaml or definition.json of the gate */
     const char *machine_class;
-    const char *commit;        /* NULL: what the manifest says, else unknown */
+    const char *commit; /* NULL: what the manifest says, else unknown */
 };
 /* Unsigned history: kept and shown, never judging. Id: "b-<baseline id>". */
-int manage_baseline_import(struct store *s, const struct manage_import *in, const struct manage_review *review,
-                           char out_id[MANAGE_ID_SIZE], struct err *e) MUST_CHECK;
+int manage_baseline_import(struct store *s, const struct manage_import *in,
+                           const struct manage_review *review, char out_id[MANAGE_ID_SIZE],
+                           struct err *e) MUST_CHECK;

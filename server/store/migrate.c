@@ -21,13 +21,16 @@ static int check_name(const struct embed_file *f, size_t number, struct err *e)
         else
             n = n * 10 + (size_t) (f->name[i] - '0');
     }
-    if (len < NUMBER_DIGITS + 6 || n != number || f->name[NUMBER_DIGITS] != '_' || strcmp(f->name + len - 4, ".sql") != 0)
-        return err_set(e, ERR_INTERNAL, "migrate.name", "migration '%s' is not named %04zu_<name>.sql", f->name, number);
+    if (len < NUMBER_DIGITS + 6 || n != number || f->name[NUMBER_DIGITS] != '_' ||
+        strcmp(f->name + len - 4, ".sql") != 0)
+        return err_set(e, ERR_INTERNAL, "migrate.name",
+                       "migration '%s' is not named %04zu_<name>.sql", f->name, number);
     return 0;
 }
 
 /* Compares what was applied with the files; *out_n is how many were. */
-static int check_applied(struct db *d, const struct embed_table *files, size_t *out_n, struct err *e)
+static int check_applied(struct db *d, const struct embed_table *files, size_t *out_n,
+                         struct err *e)
 {
     sqlite3_stmt *st = NULL;
     size_t n = 0;
@@ -44,16 +47,19 @@ static int check_applied(struct db *d, const struct embed_table *files, size_t *
 
         if (!f || sqlite3_column_int64(st, 0) != (int64_t) (n + 1)) {
             result = err_set(e, ERR_CONFLICT, "migrate.newer",
-                             "the database has migration '%s', which this program does not know: it is older than its data",
+                             "the database has migration '%s', which this program does not know: "
+                             "it is older than its data",
                              name ? name : "?");
             break;
         }
         now = digest_of(f->bytes, f->size);
-        if (!name || strcmp(name, f->name) != 0 || !bytes || sqlite3_column_bytes(st, 2) != DIGEST_SIZE ||
+        if (!name || strcmp(name, f->name) != 0 || !bytes ||
+            sqlite3_column_bytes(st, 2) != DIGEST_SIZE ||
             memcmp(bytes, now.bytes, DIGEST_SIZE) != 0)
-            result = err_set(e, ERR_CONFLICT, "migrate.altered",
-                             "migration '%s' was applied with other content than this program has in '%s'",
-                             name ? name : "?", f->name);
+            result = err_set(
+                e, ERR_CONFLICT, "migrate.altered",
+                "migration '%s' was applied with other content than this program has in '%s'",
+                name ? name : "?", f->name);
         n++;
     }
     if (result == 0 && rc != SQLITE_DONE)
@@ -108,7 +114,8 @@ undo:
     return -1;
 }
 
-int migrate_run(struct db *writer, const struct embed_table *files, size_t *out_applied, struct err *e)
+int migrate_run(struct db *writer, const struct embed_table *files, size_t *out_applied,
+                struct err *e)
 {
     size_t n = 0;
     size_t done = 0;

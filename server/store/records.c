@@ -30,18 +30,19 @@ int store_project_read(struct db *d, const char *name, struct store_project *out
 
 int store_project_get(struct store *s, const char *name, struct store_project *out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
 
     if (store_read_open(s, &r, e) < 0)
         return -1;
     return store_project_read(r.db, name, out, e);
 }
 
-int store_token_find(struct store *s, const struct digest *hash, struct store_token *out, struct err *e)
+int store_token_find(struct store *s, const struct digest *hash, struct store_token *out,
+                     struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
-    struct store_token token = { .found = false };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
+    struct store_token token = {.found = false};
     bool row = false;
 
     if (store_read_open(s, &r, e) < 0)
@@ -63,10 +64,11 @@ int store_token_find(struct store *s, const struct digest *hash, struct store_to
     return 0;
 }
 
-int store_blob_has(struct store *s, int64_t project_id, const struct digest *digest, bool *out, struct err *e)
+int store_blob_has(struct store *s, int64_t project_id, const struct digest *digest, bool *out,
+                   struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
 
     if (store_read_open(s, &r, e) < 0)
         return -1;
@@ -76,7 +78,8 @@ int store_blob_has(struct store *s, int64_t project_id, const struct digest *dig
     return query_step(&q, out, e);
 }
 
-static int blob_known(struct db *d, int64_t project_id, const struct digest *digest, bool *out, struct err *e)
+static int blob_known(struct db *d, int64_t project_id, const struct digest *digest, bool *out,
+                      struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_BLOB_GET);
 
@@ -85,17 +88,18 @@ static int blob_known(struct db *d, int64_t project_id, const struct digest *dig
     return query_step(&q, out, e);
 }
 
-int store_blob_put(struct store *s, int64_t project_id, const struct digest *digest, uint64_t size, bool *out_new,
-                   struct err *e)
+int store_blob_put(struct store *s, int64_t project_id, const struct digest *digest, uint64_t size,
+                   bool *out_new, struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     bool known = false;
 
     if (store_write_open(s, &w, e) < 0 || blob_known(w.db, project_id, digest, &known, e) < 0)
         return -1;
     /* Collected between its rename and this transaction; collecting needs the same lock. */
     if (!blobs_exists(store_blobs(s), digest))
-        return err_set(e, ERR_BUSY, "store.collected", "the object was collected meanwhile; send it again");
+        return err_set(e, ERR_BUSY, "store.collected",
+                       "the object was collected meanwhile; send it again");
     {
         AUTO_QUERY struct query q = query_begin(w.db, SQL_BLOB_PUT);
 
@@ -124,13 +128,13 @@ void store_run_fini(struct store_run *r)
     free(r->verdict);
     free(r->baseline);
     free(r->keyid);
-    *r = (struct store_run){ .id = 0 };
+    *r = (struct store_run){.id = 0};
 }
 
 int store_run_read(struct db *d, const char *run, struct store_run *out, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_RUN_GET);
-    AUTO_STORE_RUN struct store_run r = { .id = 0 };
+    AUTO_STORE_RUN struct store_run r = {.id = 0};
     bool failed = false;
 
     query_text(&q, run);
@@ -164,7 +168,7 @@ int store_run_read(struct db *d, const char *run, struct store_run *out, struct 
 
 int store_run_get(struct store *s, const char *run, struct store_run *out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
 
     if (store_read_open(s, &r, e) < 0)
         return -1;
@@ -174,10 +178,14 @@ int store_run_get(struct store *s, const char *run, struct store_run *out, struc
 const char *store_document_kind(enum store_document kind)
 {
     static const char *const kinds[STORE_DOCUMENTS] = {
-        [STORE_MANIFEST] = "manifest",     [STORE_DEFINITION] = "definition",
-        [STORE_ACCEPTANCE] = "acceptance", [STORE_AUDIT] = "audit",
-        [STORE_VERDICT] = "verdict",       [STORE_ANSWER] = "answer",
-        [STORE_VERIFY] = "verify",         [STORE_ENVELOPE] = "envelope",
+        [STORE_MANIFEST] = "manifest",
+        [STORE_DEFINITION] = "definition",
+        [STORE_ACCEPTANCE] = "acceptance",
+        [STORE_AUDIT] = "audit",
+        [STORE_VERDICT] = "verdict",
+        [STORE_ANSWER] = "answer",
+        [STORE_VERIFY] = "verify",
+        [STORE_ENVELOPE] = "envelope",
         [STORE_VERDICT_ENVELOPE] = "verdict-envelope",
     };
 
@@ -185,8 +193,8 @@ const char *store_document_kind(enum store_document kind)
     return kinds[kind];
 }
 
-int store_document_read(struct db *d, const char *run, enum store_document kind, char **out, size_t *out_len,
-                        struct err *e)
+int store_document_read(struct db *d, const char *run, enum store_document kind, char **out,
+                        size_t *out_len, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_DOCUMENT_GET);
     size_t len = 0;
@@ -209,21 +217,22 @@ int store_document_read(struct db *d, const char *run, enum store_document kind,
     return 0;
 }
 
-int store_run_document(struct store *s, const char *run, enum store_document kind, char **out, size_t *out_len,
-                       struct err *e)
+int store_run_document(struct store *s, const char *run, enum store_document kind, char **out,
+                       size_t *out_len, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
 
     if (store_read_open(s, &r, e) < 0)
         return -1;
     return store_document_read(r.db, run, kind, out, out_len, e);
 }
 
-int store_run_member(struct store *s, const char *run, const char *path, struct store_member *out, struct err *e)
+int store_run_member(struct store *s, const char *run, const char *path, struct store_member *out,
+                     struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
-    struct store_member m = { .offset = 0 };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
+    struct store_member m = {.offset = 0};
     const char *role;
 
     if (store_read_open(s, &r, e) < 0)
@@ -243,13 +252,15 @@ int store_run_member(struct store *s, const char *run, const char *path, struct 
     return 0;
 }
 
-int store_run_open(struct store *s, const char *run, int *out_fd, struct store_run *out_run, struct err *e)
+int store_run_open(struct store *s, const char *run, int *out_fd, struct store_run *out_run,
+                   struct err *e)
 {
-    AUTO_STORE_RUN struct store_run r = { .id = 0 };
+    AUTO_STORE_RUN struct store_run r = {.id = 0};
     uint64_t size = 0;
     int fd = -1;
 
-    if (store_run_get(s, run, &r, e) < 0 || blobs_open(store_blobs(s), &r.archive, &fd, &size, NULL, e) < 0)
+    if (store_run_get(s, run, &r, e) < 0 ||
+        blobs_open(store_blobs(s), &r.archive, &fd, &size, NULL, e) < 0)
         return -1;
     *out_fd = fd;
     *out_run = r;
@@ -259,8 +270,8 @@ int store_run_open(struct store *s, const char *run, int *out_fd, struct store_r
 
 int store_run_key_pem(struct store *s, const char *run, char **out_pem, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     bool failed = false;
     char *pem;
 
@@ -287,13 +298,13 @@ void store_baseline_fini(struct store_baseline *b)
     free(b->commit);
     free(b->reviewer);
     free(b->reason);
-    *b = (struct store_baseline){ .id = NULL };
+    *b = (struct store_baseline){.id = NULL};
 }
 
 int store_baseline_read(struct db *d, const char *id, struct store_baseline *out, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_BASELINE_GET);
-    AUTO_STORE_BASELINE struct store_baseline b = { .id = NULL };
+    AUTO_STORE_BASELINE struct store_baseline b = {.id = NULL};
     bool failed = false;
 
     query_text(&q, id);
@@ -321,7 +332,7 @@ int store_baseline_read(struct db *d, const char *id, struct store_baseline *out
 
 int store_baseline_get(struct store *s, const char *id, struct store_baseline *out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
 
     if (store_read_open(s, &r, e) < 0)
         return -1;
@@ -330,10 +341,10 @@ int store_baseline_get(struct store *s, const char *id, struct store_baseline *o
 
 int store_figures(struct store *s, struct store_figures *out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
-    AUTO_QUERY struct query verdicts = { .statement = NULL };
-    struct store_figures f = { .projects = 0 };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
+    AUTO_QUERY struct query verdicts = {.statement = NULL};
+    struct store_figures f = {.projects = 0};
     bool row = false;
     int rc;
 
@@ -361,8 +372,8 @@ int store_figures(struct store *s, struct store_figures *out, struct err *e)
     return 0;
 }
 
-int store_log_add(struct db *d, int64_t at_us, const char *actor, const char *action, const char *subject,
-                  const char *detail, struct err *e)
+int store_log_add(struct db *d, int64_t at_us, const char *actor, const char *action,
+                  const char *subject, const char *detail, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_LOG_ADD);
 

@@ -22,10 +22,12 @@
 static int check_review(const struct manage_review *r, struct err *e)
 {
     if (!r->reviewer || !r->reviewer[0] || strlen(r->reviewer) > REASON_MAX)
-        return err_set(e, ERR_USAGE, "review.reviewer", "a baseline needs the name of its reviewer");
+        return err_set(e, ERR_USAGE, "review.reviewer",
+                       "a baseline needs the name of its reviewer");
     if (!r->reason || !r->reason[0] || strlen(r->reason) > REASON_MAX)
         return err_set(e, ERR_USAGE, "review.reason", "a baseline needs a reason");
-    if (!text_is_utf8(r->reviewer, strlen(r->reviewer)) || !text_is_utf8(r->reason, strlen(r->reason)))
+    if (!text_is_utf8(r->reviewer, strlen(r->reviewer)) ||
+        !text_is_utf8(r->reason, strlen(r->reason)))
         return err_set(e, ERR_USAGE, "review.text", "reviewer and reason must be UTF-8");
     return 0;
 }
@@ -84,7 +86,8 @@ static int refuse(struct err *e, const char *run, const char *why)
 static int check_fit(const struct store_run *run, const struct manage_review *r, struct err *e)
 {
     if (strcmp(run->project, r->project) != 0 || strcmp(run->gate, r->gate) != 0)
-        return err_set(e, ERR_NOTFOUND, "review.run", "run %s belongs to %s %s", run->run, run->project, run->gate);
+        return err_set(e, ERR_NOTFOUND, "review.run", "run %s belongs to %s %s", run->run,
+                       run->project, run->gate);
     if (strcmp(run->mode, "clean") != 0)
         return refuse(e, run->run, "it was measured in a diagnostic mode");
     if (strcmp(run->status, "PASS") != 0)
@@ -110,7 +113,8 @@ static int check_runner(struct db *d, const struct store_run *run, struct err *e
     return 0;
 }
 
-static int current_id(struct db *d, const struct store_run *run, char out[MANAGE_ID_SIZE], struct err *e)
+static int current_id(struct db *d, const struct store_run *run, char out[MANAGE_ID_SIZE],
+                      struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_BASELINE_CURRENT);
     bool row = false;
@@ -163,21 +167,23 @@ static int exists(struct db *d, const char *id, bool *out, struct err *e)
 
 static int promote(struct store *s, const struct store_run *run, const struct row *r, struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     char before[MANAGE_ID_SIZE];
     bool known = false;
 
-    if (store_write_open(s, &w, e) < 0 || check_runner(w.db, run, e) < 0 || current_id(w.db, run, before, e) < 0 ||
-        exists(w.db, r->id, &known, e) < 0)
+    if (store_write_open(s, &w, e) < 0 || check_runner(w.db, run, e) < 0 ||
+        current_id(w.db, run, before, e) < 0 || exists(w.db, r->id, &known, e) < 0)
         return -1;
     if (strcmp(before, r->id) == 0)
-        return err_set(e, ERR_CONFLICT, "review.current", "%s is the current baseline already", r->id);
+        return err_set(e, ERR_CONFLICT, "review.current", "%s is the current baseline already",
+                       r->id);
     if (retire(w.db, run, e) < 0 || (known ? restore(w.db, r->id, e) : insert(w.db, r, e)) < 0)
         return -1;
     if (before[0] && supersede(w.db, before, r->id, e) < 0)
         return -1;
-    if (store_log_add(w.db, r->at_us, r->review->reviewer, known ? "baseline.restore" : "baseline.approve", r->id,
-                      r->review->reason, e) < 0)
+    if (store_log_add(w.db, r->at_us, r->review->reviewer,
+                      known ? "baseline.restore" : "baseline.approve", r->id, r->review->reason,
+                      e) < 0)
         return -1;
     return store_write_close(&w, e);
 }
@@ -194,17 +200,18 @@ static int check_evidence(struct store *s, const struct store_run *run, struct e
 int manage_baseline_approve(struct store *s, const char *run, const struct manage_review *review,
                             char out_id[MANAGE_ID_SIZE], struct err *e)
 {
-    AUTO_STORE_RUN struct store_run row = { .id = 0 };
-    AUTO_DEFINITION struct definition def = { .gate = NULL };
+    AUTO_STORE_RUN struct store_run row = {.id = 0};
+    AUTO_DEFINITION struct definition def = {.gate = NULL};
     AUTO_FREE char *definition = NULL;
     AUTO_FREE char *manifest = NULL;
     char id[MANAGE_ID_SIZE];
     size_t len = 0;
     size_t manifest_len = 0;
-    struct row r = { .id = id, .review = review, .at_us = clock_realtime_us() };
+    struct row r = {.id = id, .review = review, .at_us = clock_realtime_us()};
 
-    if (check_review(review, e) < 0 || store_run_get(s, run, &row, e) < 0 || check_fit(&row, review, e) < 0 ||
-        check_evidence(s, &row, e) < 0 || store_run_document(s, run, STORE_DEFINITION, &definition, &len, e) < 0 ||
+    if (check_review(review, e) < 0 || store_run_get(s, run, &row, e) < 0 ||
+        check_fit(&row, review, e) < 0 || check_evidence(s, &row, e) < 0 ||
+        store_run_document(s, run, STORE_DEFINITION, &definition, &len, e) < 0 ||
         store_run_document(s, run, STORE_MANIFEST, &manifest, &manifest_len, e) < 0 ||
         definition_parse(definition, len, &def, e) < 0)
         return -1;
@@ -228,10 +235,11 @@ int manage_baseline_approve(struct store *s, const char *run, const struct manag
 /* Importing. */
 
 /* Canonical bytes (heap) and digests of the gate's definition. */
-static int read_definition(const struct manage_import *in, const char *gate, struct row *r, char **out, struct err *e)
+static int read_definition(const struct manage_import *in, const char *gate, struct row *r,
+                           char **out, struct err *e)
 {
-    AUTO_DEFINITION_FILE struct definition_file file = { .gates = NULL };
-    AUTO_DEFINITION struct definition canonical = { .gate = NULL };
+    AUTO_DEFINITION_FILE struct definition_file file = {.gates = NULL};
+    AUTO_DEFINITION struct definition canonical = {.gate = NULL};
     AUTO_FREE char *bytes = NULL;
     const struct definition *d;
     size_t len = 0;
@@ -247,15 +255,16 @@ static int read_definition(const struct manage_import *in, const char *gate, str
         d = definition_file_gate(&file, gate);
     }
     if (!d)
-        return err_set(e, ERR_USAGE, "import.gate", "'%s' defines no gate '%s'", in->definition, gate);
+        return err_set(e, ERR_USAGE, "import.gate", "'%s' defines no gate '%s'", in->definition,
+                       gate);
     r->experiment = d->experiment_digest;
     r->policy = d->policy_digest;
     return definition_write(d, out, &r->definition_len, e);
 }
 
 /* The tree as a tar in the spool, to become an object: manifest.json, then the listed files. */
-static int pack_tree(struct store *s, int dirfd, const struct baseline *b, struct digest *out_archive, uint64_t *out_size,
-                     struct err *e)
+static int pack_tree(struct store *s, int dirfd, const struct baseline *b,
+                     struct digest *out_archive, uint64_t *out_size, struct err *e)
 {
     AUTO_FREE struct pack_file *files = calloc(b->n_files + 1, sizeof *files);
     AUTO_FD int fd = -1;
@@ -265,9 +274,10 @@ static int pack_tree(struct store *s, int dirfd, const struct baseline *b, struc
 
     if (!files)
         return err_set(e, ERR_NOMEM, "import.memory", "out of memory");
-    files[0] = (struct pack_file){ .name = "manifest.json", .digest = &b->digest };
+    files[0] = (struct pack_file){.name = "manifest.json", .digest = &b->digest};
     for (size_t i = 0; i < b->n_files; i++)
-        files[i + 1] = (struct pack_file){ .name = b->files[i].path, .size = b->files[i].size, .digest = &b->files[i].digest };
+        files[i + 1] = (struct pack_file){
+            .name = b->files[i].path, .size = b->files[i].size, .digest = &b->files[i].digest};
     {
         AUTO_FREE char *manifest = NULL;
         size_t len = 0;
@@ -279,7 +289,8 @@ static int pack_tree(struct store *s, int dirfd, const struct baseline *b, struc
     if (random_bytes(random, sizeof random, e) < 0)
         return -1;
     text_hex(random, sizeof random, name);
-    fd = openat(blobs_spool_dir(store_blobs(s)), name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = openat(blobs_spool_dir(store_blobs(s)), name,
+                O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_errno(e, "import.spool", "cannot make a spool file");
     *out_size = pack_size(files, b->n_files + 1);
@@ -287,23 +298,25 @@ static int pack_tree(struct store *s, int dirfd, const struct baseline *b, struc
     if (rc == 0)
         rc = blobs_adopt(store_blobs(s), fd, name, out_archive, NULL, e);
     if (rc < 0)
-        (void) unlinkat(blobs_spool_dir(store_blobs(s)), name, 0); /* the next start removes it otherwise */
+        (void) unlinkat(blobs_spool_dir(store_blobs(s)), name,
+                        0); /* the next start removes it otherwise */
     return rc;
 }
 
 static int insert_import(struct store *s, const struct row *r, struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
 
     if (store_write_open(s, &w, e) < 0 || insert(w.db, r, e) < 0 ||
-        store_log_add(w.db, r->at_us, r->review->reviewer, "baseline.import", r->id, r->review->reason, e) < 0)
+        store_log_add(w.db, r->at_us, r->review->reviewer, "baseline.import", r->id,
+                      r->review->reason, e) < 0)
         return -1;
     return store_write_close(&w, e);
 }
 
 static const char *commit_of(const struct manage_import *in, const struct baseline *b)
 {
-    static const char *const keys[] = { "commit", "source_commit", "git_commit" };
+    static const char *const keys[] = {"commit", "source_commit", "git_commit"};
 
     if (in->commit)
         return in->commit;
@@ -316,10 +329,11 @@ static const char *commit_of(const struct manage_import *in, const struct baseli
     return "";
 }
 
-int manage_baseline_import(struct store *s, const struct manage_import *in, const struct manage_review *review,
-                           char out_id[MANAGE_ID_SIZE], struct err *e)
+int manage_baseline_import(struct store *s, const struct manage_import *in,
+                           const struct manage_review *review, char out_id[MANAGE_ID_SIZE],
+                           struct err *e)
 {
-    AUTO_BASELINE struct baseline b = { .document = NULL };
+    AUTO_BASELINE struct baseline b = {.document = NULL};
     AUTO_FREE char *definition = NULL;
     AUTO_FREE char *manifest = NULL;
     AUTO_FD int dirfd = -1;
@@ -328,7 +342,10 @@ int manage_baseline_import(struct store *s, const struct manage_import *in, cons
     uint64_t size = 0;
     size_t len = 0;
     bool is_new = false;
-    struct row r = { .id = id, .review = review, .machine_class = in->machine_class, .at_us = clock_realtime_us() };
+    struct row r = {.id = id,
+                    .review = review,
+                    .machine_class = in->machine_class,
+                    .at_us = clock_realtime_us()};
 
     if (check_review(review, e) < 0 || store_project_get(s, review->project, &p, e) < 0)
         return -1;
@@ -339,9 +356,12 @@ int manage_baseline_import(struct store *s, const struct manage_import *in, cons
     if (file_open_dir(in->dir, &dirfd, e) < 0 ||
         file_read_at(dirfd, "manifest.json", LIMIT_JSON_DOCUMENT, &manifest, &len, e) < 0 ||
         baseline_parse(manifest, len, false, &b, e) < 0 ||
-        baseline_verify_tree(&b, dirfd, (struct baseline_manifest_place){ .dirfd = dirfd, .name = "manifest.json" }, e) < 0)
+        baseline_verify_tree(
+            &b, dirfd, (struct baseline_manifest_place){.dirfd = dirfd, .name = "manifest.json"},
+            e) < 0)
         return err_wrap(e, "'%s'", in->dir);
-    if (snprintf(id, sizeof id, "%s%s", strncmp(b.id, "b-", 2) == 0 ? "" : "b-", b.id) >= (int) sizeof id)
+    if (snprintf(id, sizeof id, "%s%s", strncmp(b.id, "b-", 2) == 0 ? "" : "b-", b.id) >=
+        (int) sizeof id)
         return err_set(e, ERR_USAGE, "import.id", "the baseline's id is too long");
     if (pack_tree(s, dirfd, &b, &r.archive, &size, e) < 0 ||
         store_blob_put(s, p.id, &r.archive, size, &is_new, e) < 0)

@@ -12,15 +12,16 @@
 
 #define RESULTS "results/"
 
-int side_range(int fd, const struct archive_member *m, size_t max, char **out, size_t *out_len, struct err *e)
+int side_range(int fd, const struct archive_member *m, size_t max, char **out, size_t *out_len,
+               struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
     struct digest found;
     size_t done = 0;
 
     if (m->size > max)
-        return err_set(e, ERR_LIMIT, "member.size", "'%s' has %" PRIu64 " bytes; at most %zu are read", m->name, m->size,
-                       max);
+        return err_set(e, ERR_LIMIT, "member.size",
+                       "'%s' has %" PRIu64 " bytes; at most %zu are read", m->name, m->size, max);
     bytes = malloc((size_t) m->size + 1);
     if (!bytes)
         return err_set(e, ERR_NOMEM, "member.memory", "no memory for '%s'", m->name);
@@ -38,14 +39,15 @@ int side_range(int fd, const struct archive_member *m, size_t max, char **out, s
     bytes[m->size] = '\0';
     found = digest_of(bytes, (size_t) m->size);
     if (!digest_equal(&found, &m->digest))
-        return err_set(e, ERR_TRUST, "member.changed", "'%s' in the stored archive is damaged", m->name);
+        return err_set(e, ERR_TRUST, "member.changed", "'%s' in the stored archive is damaged",
+                       m->name);
     *out_len = (size_t) m->size;
     *out = STEAL(bytes);
     return 0;
 }
 
-int side_member(int fd, const struct archive_index *index, const char *name, size_t max, char **out, size_t *out_len,
-                struct err *e)
+int side_member(int fd, const struct archive_index *index, const char *name, size_t max, char **out,
+                size_t *out_len, struct err *e)
 {
     const struct archive_member *m = archive_index_find(index, name);
 
@@ -54,7 +56,8 @@ int side_member(int fd, const struct archive_index *index, const char *name, siz
     return side_range(fd, m, max, out, out_len, e);
 }
 
-static int read_manifest(int fd, const struct archive_index *index, const char *prefix, struct side *s, struct err *e)
+static int read_manifest(int fd, const struct archive_index *index, const char *prefix,
+                         struct side *s, struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
     char name[LIMIT_RELNAME + 1];
@@ -70,7 +73,8 @@ static int read_manifest(int fd, const struct archive_index *index, const char *
     return 0;
 }
 
-static int read_definition(int fd, const struct archive_index *index, const char *prefix, struct side *s, struct err *e)
+static int read_definition(int fd, const struct archive_index *index, const char *prefix,
+                           struct side *s, struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
     char name[LIMIT_RELNAME + 1];
@@ -87,8 +91,8 @@ static int read_definition(int fd, const struct archive_index *index, const char
 }
 
 /* One report by the side's own manifest, whose digest the archive's member must have. */
-static int read_report(int fd, const struct archive_index *index, const char *prefix, const struct manifest_file *f,
-                       struct side *s, struct err *e)
+static int read_report(int fd, const struct archive_index *index, const char *prefix,
+                       const struct manifest_file *f, struct side *s, struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
     const struct archive_member *m;
@@ -98,16 +102,19 @@ static int read_report(int fd, const struct archive_index *index, const char *pr
 
     m = n > 0 && (size_t) n < sizeof name ? archive_index_find(index, name) : NULL;
     if (!m)
-        return err_set(e, ERR_TRUST, "side.missing", "the manifest lists '%s', which is missing", f->path);
+        return err_set(e, ERR_TRUST, "side.missing", "the manifest lists '%s', which is missing",
+                       f->path);
     if (!digest_equal(&m->digest, &f->digest))
-        return err_set(e, ERR_TRUST, "side.differs", "'%s' is not the one that its manifest lists", name);
+        return err_set(e, ERR_TRUST, "side.differs", "'%s' is not the one that its manifest lists",
+                       name);
     if (side_range(fd, m, LIMIT_REPORT, &bytes, &len, e) < 0)
         return -1;
     return tree_add(&s->tree, f->path + strlen(RESULTS), bytes, len, e);
 }
 
 /* Only members of role report: what a run left malformed has another role and is no report. */
-static int read_reports(int fd, const struct archive_index *index, const char *prefix, struct side *s, struct err *e)
+static int read_reports(int fd, const struct archive_index *index, const char *prefix,
+                        struct side *s, struct err *e)
 {
     for (size_t i = 0; i < s->manifest.n_files; i++) {
         const struct manifest_file *f = &s->manifest.files[i];
@@ -120,13 +127,14 @@ static int read_reports(int fd, const struct archive_index *index, const char *p
     return 0;
 }
 
-int side_read(int fd, const struct archive_index *index, const char *prefix, struct side *out, struct err *e)
+int side_read(int fd, const struct archive_index *index, const char *prefix, struct side *out,
+              struct err *e)
 {
-    AUTO_SIDE struct side s = { .has_manifest = false };
+    AUTO_SIDE struct side s = {.has_manifest = false};
 
     tree_init(&s.tree);
-    if (read_manifest(fd, index, prefix, &s, e) < 0 || read_definition(fd, index, prefix, &s, e) < 0 ||
-        read_reports(fd, index, prefix, &s, e) < 0)
+    if (read_manifest(fd, index, prefix, &s, e) < 0 ||
+        read_definition(fd, index, prefix, &s, e) < 0 || read_reports(fd, index, prefix, &s, e) < 0)
         return -1;
     *out = s;
     memset(&s, 0, sizeof s); /* moved out */
@@ -138,10 +146,11 @@ void side_fini(struct side *s)
     manifest_fini(&s->manifest);
     definition_fini(&s->definition);
     tree_fini(&s->tree);
-    *s = (struct side){ .has_manifest = false };
+    *s = (struct side){.has_manifest = false};
 }
 
-struct audit_side side_for_audit(const struct side *s, const char *id, const char *evidence_hex, const char *root)
+struct audit_side side_for_audit(const struct side *s, const char *id, const char *evidence_hex,
+                                 const char *root)
 {
     return (struct audit_side){
         .tree = &s->tree,

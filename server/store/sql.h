@@ -1,6 +1,6 @@
 /*
- * sql: every statement of the product, by name; the text is in sql.c and nowhere else. Parameters are
- * bound, never formatted. Constant.
+ * sql: every statement of the product, by name; the text is in sql.c and nowhere else. Parameters
+ * are bound, never formatted. Constant.
  */
 #pragma once
 

@@ -20,7 +20,7 @@
 #define LOCK_WAIT_NS 10000000000 /* a command holds the lock for milliseconds */
 #define LOCK_STEP_NS 1000000
 #define READER_WAIT_S 20
-#define CHECKPOINT_PAGES 500     /* 2 MB of log */
+#define CHECKPOINT_PAGES 500 /* 2 MB of log */
 
 struct store {
     char *path; /* absolute, without links */
@@ -44,8 +44,8 @@ struct store {
 /* An advisory lock of this open file; other processes and other opens of this one are kept out. */
 static int lock_file(int fd, int type, bool wait, const char *what, struct err *e)
 {
-    struct flock fl = { .l_type = (short) type, .l_whence = SEEK_SET };
-    const struct timespec step = { .tv_nsec = LOCK_STEP_NS };
+    struct flock fl = {.l_type = (short) type, .l_whence = SEEK_SET};
+    const struct timespec step = {.tv_nsec = LOCK_STEP_NS};
     uint64_t until = clock_monotonic_ns() + LOCK_WAIT_NS;
 
     while (fcntl(fd, F_OFD_SETLK, &fl) < 0) {
@@ -87,7 +87,8 @@ static void release_write(struct store *s)
 {
     struct err ignored = ERR_INIT;
 
-    IGNORE(lock_file(s->write_lock_fd, F_UNLCK, false, "write.lock", &ignored)); /* unlocking an own lock */
+    IGNORE(lock_file(s->write_lock_fd, F_UNLCK, false, "write.lock",
+                     &ignored)); /* unlocking an own lock */
     (void) pthread_mutex_unlock(&s->write_lock);
 }
 
@@ -96,7 +97,8 @@ void store_write_rollback(struct store *s)
     struct err ignored = ERR_INIT;
 
     if (db_in_transaction(s->writer))
-        IGNORE(db_script(s->writer, sql_rollback, &ignored)); /* SQLite undoes it at the latest on close */
+        IGNORE(db_script(s->writer, sql_rollback,
+                         &ignored)); /* SQLite undoes it at the latest on close */
     release_write(s);
 }
 
@@ -113,7 +115,8 @@ int store_write_commit(struct store *s, struct err *e)
     if (s->mode == STORE_SERVE && db_log_pages(s->writer) >= CHECKPOINT_PAGES) {
         struct err ignored = ERR_INIT;
 
-        IGNORE(db_checkpoint(s->writer, false, &ignored)); /* the commit stands; the next one tries again */
+        IGNORE(db_checkpoint(s->writer, false,
+                             &ignored)); /* the commit stands; the next one tries again */
     }
     release_write(s);
     return 0;
@@ -125,7 +128,7 @@ int store_write_open(struct store *s, struct store_write *w, struct err *e)
 
     if (store_write_begin(s, &d, e) < 0)
         return -1;
-    *w = (struct store_write){ .store = s, .db = d };
+    *w = (struct store_write){.store = s, .db = d};
     return 0;
 }
 
@@ -141,7 +144,8 @@ void store_idle(struct store *s)
 
     if (s->mode != STORE_SERVE || pthread_mutex_trylock(&s->write_lock) != 0)
         return;
-    if (db_log_pages(s->writer) > 0 && lock_file(s->write_lock_fd, F_WRLCK, false, "write.lock", &ignored) == 0) {
+    if (db_log_pages(s->writer) > 0 &&
+        lock_file(s->write_lock_fd, F_WRLCK, false, "write.lock", &ignored) == 0) {
         IGNORE(db_checkpoint(s->writer, true, &ignored)); /* the next idle moment tries again */
         release_write(s);
         return;
@@ -191,7 +195,7 @@ int store_read_open(struct store *s, struct store_read *r, struct err *e)
 
     if (store_read_begin(s, &d, e) < 0)
         return -1;
-    *r = (struct store_read){ .store = s, .db = d };
+    *r = (struct store_read){.store = s, .db = d};
     return 0;
 }
 
@@ -219,7 +223,9 @@ static int quick_check(struct db *d, struct err *e)
 
     if (db_script_text(d, sql_quick_check, &said, e) < 0)
         return -1;
-    return strcmp(said, "ok") == 0 ? 0 : err_set(e, ERR_TRUST, "db.corrupt", "the database is damaged: %s", said);
+    return strcmp(said, "ok") == 0
+               ? 0
+               : err_set(e, ERR_TRUST, "db.corrupt", "the database is damaged: %s", said);
 }
 
 /* Opening, checking and migrating change the file, so nobody else may write meanwhile. */
@@ -230,10 +236,13 @@ static int open_writer(struct store *s, const char *path, struct err *e)
 
     if (lock_file(s->write_lock_fd, F_WRLCK, true, "the data directory's write.lock", e) < 0)
         return -1;
-    if (db_open(path, DB_WRITER, &s->writer, e) == 0 && (s->mode != STORE_SERVE || quick_check(s->writer, e) == 0) &&
-        migrate_run(s->writer, &embed_migrations, &applied, e) == 0 && db_prepare(s->writer, e) == 0)
+    if (db_open(path, DB_WRITER, &s->writer, e) == 0 &&
+        (s->mode != STORE_SERVE || quick_check(s->writer, e) == 0) &&
+        migrate_run(s->writer, &embed_migrations, &applied, e) == 0 &&
+        db_prepare(s->writer, e) == 0)
         rc = 0;
-    if (rc == 0 && s->mode == STORE_SERVE && db_checkpoint(s->writer, true, e) < 0) /* what a killed server left */
+    if (rc == 0 && s->mode == STORE_SERVE &&
+        db_checkpoint(s->writer, true, e) < 0) /* what a killed server left */
         rc = -1;
     if (rc == 0 && file_sync_dir(s->data_fd, e) < 0)
         rc = -1;
@@ -244,7 +253,7 @@ static int open_writer(struct store *s, const char *path, struct err *e)
 
 static int open_database(struct store *s, unsigned readers, struct err *e)
 {
-    AUTO_BUF struct buf path = { .data = NULL };
+    AUTO_BUF struct buf path = {.data = NULL};
 
     buf_init(&path, LIMIT_URL * 4);
     buf_printf(&path, "%s/cleanrun.db", s->path);
@@ -280,7 +289,7 @@ static int make_key(struct store *s, struct err *e)
 
 static int open_key(struct store *s, struct err *e)
 {
-    AUTO_BUF struct buf path = { .data = NULL };
+    AUTO_BUF struct buf path = {.data = NULL};
     struct stat st;
 
     if (fstatat(s->data_fd, KEY_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -299,15 +308,18 @@ static int init_locks(struct store *s, struct err *e)
 {
     pthread_condattr_t attr;
 
-    if (pthread_condattr_init(&attr) != 0 || pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
-        pthread_mutex_init(&s->write_lock, NULL) != 0 || pthread_mutex_init(&s->pool_lock, NULL) != 0 ||
+    if (pthread_condattr_init(&attr) != 0 ||
+        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
+        pthread_mutex_init(&s->write_lock, NULL) != 0 ||
+        pthread_mutex_init(&s->pool_lock, NULL) != 0 ||
         pthread_cond_init(&s->pool_ready, &attr) != 0)
         return err_set(e, ERR_NOMEM, "store.memory", "out of memory");
     (void) pthread_condattr_destroy(&attr); /* always succeeds on Linux */
     return 0;
 }
 
-int store_open(const char *data, enum store_mode mode, unsigned readers, struct store **out, struct err *e)
+int store_open(const char *data, enum store_mode mode, unsigned readers, struct store **out,
+               struct err *e)
 {
     struct store *s = calloc(1, sizeof *s);
 
@@ -323,7 +335,8 @@ int store_open(const char *data, enum store_mode mode, unsigned readers, struct 
         free(s);
         return err_set(e, ERR_NOMEM, "store.memory", "out of memory");
     }
-    if (open_directory(s, data, e) < 0 || open_database(s, readers, e) < 0 || blobs_new(s->data_fd, &s->blobs, e) < 0 ||
+    if (open_directory(s, data, e) < 0 || open_database(s, readers, e) < 0 ||
+        blobs_new(s->data_fd, &s->blobs, e) < 0 ||
         (mode == STORE_SERVE && blobs_clean_spool(s->blobs, e) < 0) || open_key(s, e) < 0) {
         store_close(s);
         return -1;
@@ -397,8 +410,8 @@ bool store_serving(const struct store *s)
 
 int store_generation(struct store *s, uint64_t *out, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
 
     if (store_read_open(s, &r, e) < 0)
         return -1;

@@ -1,10 +1,10 @@
 /*
- * store: everything the server remembers: the SQLite database, the content-addressed objects and the
- * server's signing key, below one data directory:
- *   DATA/cleanrun.db (-wal, -shm)   DATA/objects/ab/cdef…   DATA/spool/   DATA/server-key.pem
- *   DATA/serve.lock  held by a running server    DATA/write.lock  held for each write and checkpoint
- * Knows nothing of HTTP. A store may be used by any thread: reads borrow a connection from the pool
- * for one call, writes take the one writing connection. Strings handed out are heap copies.
+ * store: everything the server remembers: the SQLite database, the content-addressed objects and
+ * the server's signing key, below one data directory: DATA/cleanrun.db (-wal, -shm)
+ * DATA/objects/ab/cdef…   DATA/spool/   DATA/server-key.pem DATA/serve.lock  held by a running
+ * server    DATA/write.lock  held for each write and checkpoint Knows nothing of HTTP. A store may
+ * be used by any thread: reads borrow a connection from the pool for one call, writes take the one
+ * writing connection. Strings handed out are heap copies.
  */
 #pragma once
 
@@ -22,24 +22,31 @@ struct db;
 struct store;
 
 enum store_mode {
-    STORE_SERVE, /* the running server: alone on the directory, cleans the spool, makes the key, checkpoints */
-    STORE_ADMIN, /* a command, also while a server runs: writes under write.lock, never checkpoints */
+    STORE_SERVE, /* the running server: alone on the directory, cleans the spool, makes the key,
+                    checkpoints */
+    STORE_ADMIN, /* a command, also while a server runs: writes under write.lock, never checkpoints
+                  */
 };
 
-/* Makes the directory when absent, applies migrations, opens connections. readers: size of the pool (0: 1).
- * A second STORE_SERVE on one directory is ERR_BUSY; an altered or newer migration is ERR_CONFLICT. */
-int store_open(const char *data, enum store_mode mode, unsigned readers, struct store **out, struct err *e) MUST_CHECK;
+/* Makes the directory when absent, applies migrations, opens connections. readers: size of the pool
+ * (0: 1). A second STORE_SERVE on one directory is ERR_BUSY; an altered or newer migration is
+ * ERR_CONFLICT. */
+int store_open(const char *data, enum store_mode mode, unsigned readers, struct store **out,
+               struct err *e) MUST_CHECK;
 void store_close(struct store *s); /* accepts NULL; checkpoints when serving */
 
-/* "https://perf.example" or "": the verifier's identity in signed verdicts. Before the first ingest. */
+/* "https://perf.example" or "": the verifier's identity in signed verdicts. Before the first
+ * ingest. */
 int store_set_base_url(struct store *s, const char *base_url, struct err *e) MUST_CHECK;
 const char *store_base_url(const struct store *s);
 
-/* Grows by one with every committed write of any process: what was rendered at another value may be stale. */
+/* Grows by one with every committed write of any process: what was rendered at another value may be
+ * stale. */
 int store_generation(struct store *s, uint64_t *out, struct err *e) MUST_CHECK;
 /* Reads one row and looks at the object directory; for /readyz. */
 int store_ready(struct store *s, struct err *e) MUST_CHECK;
-/* Checkpoints with truncation when serving and the writer is idle; called by the ingest thread when it waits. */
+/* Checkpoints with truncation when serving and the writer is idle; called by the ingest thread when
+ * it waits. */
 void store_idle(struct store *s);
 
 struct blobs *store_blobs(struct store *s);
@@ -54,7 +61,8 @@ struct store_project {
     int64_t deadline_s; /* a commit's missing gates are PENDING this long after its first run */
 };
 /* ERR_NOTFOUND when there is none. */
-int store_project_get(struct store *s, const char *name, struct store_project *out, struct err *e) MUST_CHECK;
+int store_project_get(struct store *s, const char *name, struct store_project *out,
+                      struct err *e) MUST_CHECK;
 
 /* Tokens: looked up by the SHA-256 of the token text. */
 #define STORE_SCOPE_READ 1u
@@ -62,13 +70,14 @@ int store_project_get(struct store *s, const char *name, struct store_project *o
 #define STORE_SCOPE_REVIEW 4u
 #define STORE_SCOPE_ADMIN 8u
 struct store_token {
-    bool found;         /* known and not revoked */
-    unsigned scopes;    /* STORE_SCOPE_*, as granted (server/http/auth.h says what includes what) */
+    bool found;      /* known and not revoked */
+    unsigned scopes; /* STORE_SCOPE_*, as granted (server/http/auth.h says what includes what) */
     bool all_projects;
     int64_t project_id; /* when not all_projects */
     char name[65];      /* of the token, for logs */
 };
-int store_token_find(struct store *s, const struct digest *hash, struct store_token *out, struct err *e) MUST_CHECK;
+int store_token_find(struct store *s, const struct digest *hash, struct store_token *out,
+                     struct err *e) MUST_CHECK;
 
 /* Who asks: what documents over several projects may show. */
 struct store_viewer {
@@ -77,14 +86,16 @@ struct store_viewer {
 };
 
 /* Blobs of one project; a digest stored for another project is not there (decisions U21). */
-int store_blob_has(struct store *s, int64_t project_id, const struct digest *digest, bool *out, struct err *e) MUST_CHECK;
+int store_blob_has(struct store *s, int64_t project_id, const struct digest *digest, bool *out,
+                   struct err *e) MUST_CHECK;
 
 /* Runs. */
 struct store_run {
     int64_t id;
     int64_t project_id;
     char *project, *gate, *run, *machine_class, *mode, *status, *commit;
-    char *verdict;  /* word or NULL: diagnostic and build-only runs have none. INVALID when revoked_us is set */
+    char *verdict;  /* word or NULL: diagnostic and build-only runs have none. INVALID when
+                       revoked_us is set */
     char *baseline; /* judged against, or NULL */
     char *keyid;
     bool is_private; /* the project's */
@@ -92,10 +103,12 @@ struct store_run {
     struct digest archive;
     uint64_t archive_size;
     int64_t started_us, finished_us, received_us;
-    int64_t revoked_us; /* its runner's key was revoked since then, before the run was received; else 0 */
+    int64_t revoked_us; /* its runner's key was revoked since then, before the run was received;
+                           else 0 */
 };
 /* By run id; ERR_NOTFOUND. */
-int store_run_get(struct store *s, const char *run, struct store_run *out, struct err *e) MUST_CHECK;
+int store_run_get(struct store *s, const char *run, struct store_run *out,
+                  struct err *e) MUST_CHECK;
 void store_run_fini(struct store_run *r); /* accepts zeroed */
 #define AUTO_STORE_RUN __attribute__((cleanup(store_run_fini)))
 
@@ -112,8 +125,8 @@ enum store_document {
     STORE_DOCUMENTS,
 };
 /* Stored bytes, kept verbatim; NUL after them; caller frees. ERR_NOTFOUND. */
-int store_run_document(struct store *s, const char *run, enum store_document kind, char **out, size_t *out_len,
-                       struct err *e) MUST_CHECK;
+int store_run_document(struct store *s, const char *run, enum store_document kind, char **out,
+                       size_t *out_len, struct err *e) MUST_CHECK;
 
 /* A member of the evidence by path: position in the archive. ERR_NOTFOUND. */
 struct store_member {
@@ -123,8 +136,10 @@ struct store_member {
 };
 int store_run_member(struct store *s, const char *run, const char *path, struct store_member *out,
                      struct err *e) MUST_CHECK;
-/* The run's archive, opened for pread, after its bytes were checked (blobs_open): ERR_TRUST "blob.damaged". */
-int store_run_open(struct store *s, const char *run, int *out_fd, struct store_run *out_run, struct err *e) MUST_CHECK;
+/* The run's archive, opened for pread, after its bytes were checked (blobs_open): ERR_TRUST
+ * "blob.damaged". */
+int store_run_open(struct store *s, const char *run, int *out_fd, struct store_run *out_run,
+                   struct err *e) MUST_CHECK;
 /* SPKI PEM of the key that signed the run (also when revoked since). Caller frees. */
 int store_run_key_pem(struct store *s, const char *run, char **out_pem, struct err *e) MUST_CHECK;
 
@@ -134,7 +149,8 @@ struct store_baseline {
     int64_t project_id, at_us;
     bool is_private, legacy, current;
 };
-int store_baseline_get(struct store *s, const char *id, struct store_baseline *out, struct err *e) MUST_CHECK;
+int store_baseline_get(struct store *s, const char *id, struct store_baseline *out,
+                       struct err *e) MUST_CHECK;
 void store_baseline_fini(struct store_baseline *b);
 #define AUTO_STORE_BASELINE __attribute__((cleanup(store_baseline_fini)))
 

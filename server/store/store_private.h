@@ -1,6 +1,6 @@
 /*
- * store_private: what the files of the store share: borrowing connections, the write transaction, rows
- * of the joined statements. Private to server/store, server/ingest and server/admin*.c.
+ * store_private: what the files of the store share: borrowing connections, the write transaction,
+ * rows of the joined statements. Private to server/store, server/ingest and server/admin*.c.
  */
 #pragma once
 
@@ -10,7 +10,8 @@
 #include "server/store/db.h"
 #include "server/store/store.h"
 
-/* One read transaction on a borrowed connection: everything in it sees one state. ERR_BUSY when none comes free. */
+/* One read transaction on a borrowed connection: everything in it sees one state. ERR_BUSY when
+ * none comes free. */
 int store_read_begin(struct store *s, struct db **out, struct err *e) MUST_CHECK;
 void store_read_end(struct store *s, struct db *d);
 
@@ -25,8 +26,9 @@ static inline void cleanup_store_read(struct store_read *r)
 }
 #define AUTO_STORE_READ __attribute__((cleanup(cleanup_store_read)))
 
-/* The write transaction: the writer's mutex, write.lock against other processes, BEGIN IMMEDIATE. Short: no verification
- * in it. store_write_commit bumps the generation and is durable when it returns 0; else everything is undone. */
+/* The write transaction: the writer's mutex, write.lock against other processes, BEGIN IMMEDIATE.
+ * Short: no verification in it. store_write_commit bumps the generation and is durable when it
+ * returns 0; else everything is undone. */
 int store_write_begin(struct store *s, struct db **out, struct err *e) MUST_CHECK;
 int store_write_commit(struct store *s, struct err *e) MUST_CHECK;
 void store_write_rollback(struct store *s); /* nothing after a commit */
@@ -115,14 +117,16 @@ enum attempt_column {
 };
 
 const char *store_document_kind(enum store_document kind);
-int store_project_read(struct db *d, const char *name, struct store_project *out, struct err *e) MUST_CHECK;
+int store_project_read(struct db *d, const char *name, struct store_project *out,
+                       struct err *e) MUST_CHECK;
 int store_run_read(struct db *d, const char *run, struct store_run *out, struct err *e) MUST_CHECK;
-int store_baseline_read(struct db *d, const char *id, struct store_baseline *out, struct err *e) MUST_CHECK;
-int store_document_read(struct db *d, const char *run, enum store_document kind, char **out, size_t *out_len,
+int store_baseline_read(struct db *d, const char *id, struct store_baseline *out,
                         struct err *e) MUST_CHECK;
+int store_document_read(struct db *d, const char *run, enum store_document kind, char **out,
+                        size_t *out_len, struct err *e) MUST_CHECK;
 /* One line in the audit log, inside a write transaction. */
-int store_log_add(struct db *d, int64_t at_us, const char *actor, const char *action, const char *subject,
-                  const char *detail, struct err *e) MUST_CHECK;
+int store_log_add(struct db *d, int64_t at_us, const char *actor, const char *action,
+                  const char *subject, const char *detail, struct err *e) MUST_CHECK;
 /* A row for a blob; *out_new: the project did not have it. */
-int store_blob_put(struct store *s, int64_t project_id, const struct digest *digest, uint64_t size, bool *out_new,
-                   struct err *e) MUST_CHECK;
+int store_blob_put(struct store *s, int64_t project_id, const struct digest *digest, uint64_t size,
+                   bool *out_new, struct err *e) MUST_CHECK;

@@ -22,8 +22,9 @@
 /* gc and backup: one at a time, whatever process. */
 static int take_lock(struct store *s, int *out_fd, struct err *e)
 {
-    struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    AUTO_FD int fd = openat(store_data_fd(s), "upkeep.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct flock fl = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    AUTO_FD int fd =
+        openat(store_data_fd(s), "upkeep.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
     if (fd < 0)
         return err_errno(e, "upkeep.lock", "cannot open upkeep.lock");
@@ -41,7 +42,8 @@ struct doomed {
     uint64_t size;
 };
 
-static int list_doomed(struct db *d, int64_t before_us, struct doomed *out, size_t *out_n, struct err *e)
+static int list_doomed(struct db *d, int64_t before_us, struct doomed *out, size_t *out_n,
+                       struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_BLOB_COLLECTABLE);
     bool row = false;
@@ -71,9 +73,10 @@ static int delete_row(struct db *d, const struct doomed *one, struct err *e)
     return query_run(&q, e);
 }
 
-static int delete_rows(struct store *s, int64_t before_us, struct doomed *list, size_t *out_n, struct err *e)
+static int delete_rows(struct store *s, int64_t before_us, struct doomed *list, size_t *out_n,
+                       struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
 
     if (store_write_open(s, &w, e) < 0 || list_doomed(w.db, before_us, list, out_n, e) < 0)
         return -1;
@@ -96,15 +99,17 @@ static int holders(struct db *d, const struct digest *digest, int64_t *out, stru
 }
 
 /* After the rows are gone for good: a file goes only while nobody can add a row for it. */
-static int remove_object(struct store *s, const struct digest *digest, bool *out_removed, struct err *e)
+static int remove_object(struct store *s, const struct digest *digest, bool *out_removed,
+                         struct err *e)
 {
-    AUTO_STORE_WRITE struct store_write w = { .db = NULL };
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     int64_t n = 0;
 
     if (store_write_open(s, &w, e) < 0 || holders(w.db, digest, &n, e) < 0)
         return -1;
     *out_removed = n == 0;
-    return n == 0 ? blobs_remove(store_blobs(s), digest, e) : 0; /* nothing was written: the end undoes nothing */
+    return n == 0 ? blobs_remove(store_blobs(s), digest, e)
+                  : 0; /* nothing was written: the end undoes nothing */
 }
 
 static int collect_rows(struct store *s, int64_t before_us, struct upkeep_gc *gc, struct err *e)
@@ -132,8 +137,8 @@ static int collect_rows(struct store *s, int64_t before_us, struct upkeep_gc *gc
 
 static int count_rows(struct store *s, int64_t before_us, struct upkeep_gc *gc, struct err *e)
 {
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
-    AUTO_QUERY struct query q = { .statement = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
     bool row = false;
     int rc;
 
@@ -157,11 +162,12 @@ struct sweep {
     uint64_t keep_s;
 };
 
-/* Objects that no project holds: left by a server that was killed between rename and transaction. */
+/* Objects that no project holds: left by a server that was killed between rename and transaction.
+ */
 static int sweep_one(void *ctx, const struct digest *digest, const char *name, struct err *e)
 {
     struct sweep *w = (struct sweep *) ctx;
-    AUTO_STORE_READ struct store_read r = { .db = NULL };
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
     bool removed = w->dry_run;
     int64_t n = 0;
 
@@ -180,8 +186,8 @@ static int sweep_one(void *ctx, const struct digest *digest, const char *name, s
 
 int upkeep_gc(struct store *s, bool dry_run, int64_t keep_s, struct upkeep_gc *out, struct err *e)
 {
-    struct upkeep_gc gc = { .blobs = 0 };
-    struct sweep sweep = { .store = s, .gc = &gc, .dry_run = dry_run, .keep_s = (uint64_t) keep_s };
+    struct upkeep_gc gc = {.blobs = 0};
+    struct sweep sweep = {.store = s, .gc = &gc, .dry_run = dry_run, .keep_s = (uint64_t) keep_s};
     int64_t before_us = clock_realtime_us() - keep_s * US_PER_S;
     AUTO_FD int lock = -1;
 
@@ -199,7 +205,7 @@ int upkeep_gc(struct store *s, bool dry_run, int64_t keep_s, struct upkeep_gc *o
 
 static int is_empty(int dirfd, bool *out, struct err *e)
 {
-    AUTO_FILE_LIST struct file_list list = { .names = NULL };
+    AUTO_FILE_LIST struct file_list list = {.names = NULL};
 
     if (file_list_at(dirfd, 1, &list, e) < 0) {
         if (e->kind != ERR_LIMIT)
@@ -230,8 +236,8 @@ static int open_empty(const char *dir, int *out_fd, struct err *e)
 /* One consistent, compact file; a reader does it, so the server keeps working. */
 static int copy_database(struct store *s, const char *dir, struct err *e)
 {
-    AUTO_BUF struct buf from = { .data = NULL };
-    AUTO_BUF struct buf to = { .data = NULL };
+    AUTO_BUF struct buf from = {.data = NULL};
+    AUTO_BUF struct buf to = {.data = NULL};
     sqlite3 *handle = NULL;
     sqlite3_stmt *st = NULL;
     int rc;
@@ -252,7 +258,8 @@ static int copy_database(struct store *s, const char *dir, struct err *e)
     if (rc == SQLITE_OK && sqlite3_step(st) != SQLITE_DONE)
         rc = SQLITE_ERROR;
     if (rc != SQLITE_OK)
-        (void) err_set(e, ERR_SYS, "backup.database", "cannot copy the database: %s", sqlite3_errmsg(handle));
+        (void) err_set(e, ERR_SYS, "backup.database", "cannot copy the database: %s",
+                       sqlite3_errmsg(handle));
     (void) sqlite3_finalize(st); /* its error is told */
     (void) sqlite3_close_v2(handle);
     return rc == SQLITE_OK ? 0 : -1;
@@ -260,7 +267,7 @@ static int copy_database(struct store *s, const char *dir, struct err *e)
 
 static int check_database(const char *dir, struct db **out, struct err *e)
 {
-    AUTO_BUF struct buf path = { .data = NULL };
+    AUTO_BUF struct buf path = {.data = NULL};
     AUTO_FREE char *real = realpath(dir, NULL);
     AUTO_FREE char *said = NULL;
     struct db *d = NULL;
@@ -306,7 +313,8 @@ static int copy_object(int from, int to, const struct digest *digest, struct err
         file_open_at(to, path, &fd, &size, e) < 0 || digest_of_fd(fd, &copied, &size, e) < 0)
         return err_wrap(e, "%s", path);
     if (!digest_equal(&copied, digest))
-        return err_set(e, ERR_TRUST, "upkeep.damaged", "%s does not have the SHA-256 of its name", path);
+        return err_set(e, ERR_TRUST, "upkeep.damaged", "%s does not have the SHA-256 of its name",
+                       path);
     return 0;
 }
 
@@ -314,7 +322,7 @@ static int copy_object(int from, int to, const struct digest *digest, struct err
 static int copy_objects(struct db *d, int from, int to, uint64_t *out_n, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_BLOB_LIST);
-    struct digest last = { .bytes = { 0 } };
+    struct digest last = {.bytes = {0}};
     bool row = false;
     int rc;
 
@@ -368,7 +376,8 @@ int upkeep_backup(struct store *s, const char *dir, uint64_t *out_objects, struc
     if (take_lock(s, &lock, e) < 0 || open_empty(dir, &to, e) < 0 || copy_database(s, dir, e) < 0 ||
         check_database(dir, &d, e) < 0)
         return -1;
-    if (copy_objects(d, store_data_fd(s), to, out_objects, e) < 0 || copy_key(store_data_fd(s), to, e) < 0) {
+    if (copy_objects(d, store_data_fd(s), to, out_objects, e) < 0 ||
+        copy_key(store_data_fd(s), to, e) < 0) {
         db_close(d);
         return -1;
     }

@@ -44,12 +44,15 @@ static const char definition_yaml[] =
     "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
     "    run: {command: ['%s'], report: " PACKAGE_REPORT "}\n"
     "    identity: [{path: /load/capacity, require: required}]\n"
-    "    accept: {limits: [{name: achieved rate, path: /results/rate, op: '>=', value: %.17g, unit: 1/s}]}\n"
+    "    accept: {limits: [{name: achieved rate, path: /results/rate, op: '>=', value: %.17g, "
+    "unit: 1/s}]}\n"
     "    audit:\n"
     "      paths: {required: [" PACKAGE_REPORT "]}\n"
     "      metrics:\n"
-    "        - {path: /results/probes, label: hash probes, unit: probes/op, worse: higher, tolerance_pct: %.17g, gated: true}\n"
-    "        - {path: /results/rate, label: rate, unit: 1/s, worse: lower, tolerance_pct: 5, gated: false}\n";
+    "        - {path: /results/probes, label: hash probes, unit: probes/op, worse: higher, "
+    "tolerance_pct: %.17g, gated: true}\n"
+    "        - {path: /results/rate, label: rate, unit: 1/s, worse: lower, tolerance_pct: 5, "
+    "gated: false}\n";
 
 /* What is being made. */
 struct maker {
@@ -116,7 +119,7 @@ static void set_defaults(struct maker *k)
 
 static void write_json(struct maker *k, const char *name, const cJSON *j)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, TEXT_MAX);
     json_write(&b, j, JSON_PRETTY);
@@ -126,13 +129,13 @@ static void write_json(struct maker *k, const char *name, const cJSON *j)
 
 static void write_definition(struct maker *k)
 {
-    AUTO_BUF struct buf yaml = { .data = NULL };
+    AUTO_BUF struct buf yaml = {.data = NULL};
     AUTO_FREE char *text = NULL;
     size_t len = 0;
 
     buf_init(&yaml, TEXT_MAX);
-    buf_printf(&yaml, definition_yaml, k->o.project, k->o.gate, k->o.machine_class, k->o.command, k->o.min_rate,
-               k->o.tolerance_pct);
+    buf_printf(&yaml, definition_yaml, k->o.project, k->o.gate, k->o.machine_class, k->o.command,
+               k->o.min_rate, k->o.tolerance_pct);
     if (k->o.confirm)
         buf_printf(&yaml, "    confirm: %d\n", k->o.confirm);
     MUST(buf_check(&yaml, E));
@@ -144,9 +147,11 @@ static void write_definition(struct maker *k)
 static void source_text(const struct maker *k, bool end, struct buf *out)
 {
     buf_printf(out,
-               "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"cleanrun-source/1\",\"commit\":\"%s\",\"tree\":\"" TREE
+               "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"cleanrun-source/"
+               "1\",\"commit\":\"%s\",\"tree\":\"" TREE
                "\",\"parents\":[],\"dirty\":%s,\"fingerprint\":\"%s\",\"files\":3,\"untracked\":0}",
-               k->o.commit, k->o.dirty ? "true" : "false", end && k->o.source_changed ? OTHER_HASH : SOURCE_HASH);
+               k->o.commit, k->o.dirty ? "true" : "false",
+               end && k->o.source_changed ? OTHER_HASH : SOURCE_HASH);
 }
 
 static void write_file(struct maker *k, const char *name, const struct buf *b)
@@ -157,7 +162,7 @@ static void write_file(struct maker *k, const char *name, const struct buf *b)
 
 static void write_logs(struct maker *k)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, TEXT_MAX + k->o.padding);
     source_text(k, false, &b);
@@ -178,18 +183,20 @@ static void write_logs(struct maker *k)
 
 static void write_report(struct maker *k)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
 
     tree_init(&k->tree);
     if (k->o.build_only || k->o.report_missing)
         return;
     buf_init(&b, TEXT_MAX);
     buf_printf(&b,
-               "{\"scenario\":\"kvcache\",\"load\":{\"capacity\":%d},\"results\":{\"rate\":%.17g,\"probes\":%.17g},"
+               "{\"scenario\":\"kvcache\",\"load\":{\"capacity\":%d},\"results\":{\"rate\":%.17g,"
+               "\"probes\":%.17g},"
                "\"note\":\"%s\"}\n",
                k->o.capacity, k->o.rate, k->o.probes, k->p->run);
     write_file(k, "results/" PACKAGE_REPORT, &b);
-    test_write_text(k->p->run_dir, "samples/process.csv", "t_ms,rss_kib\n0,4096\n100,4100\n200,4104\n");
+    test_write_text(k->p->run_dir, "samples/process.csv",
+                    "t_ms,rss_kib\n0,4096\n100,4100\n200,4104\n");
     MUST(tree_add(&k->tree, PACKAGE_REPORT, b.data, b.len, E));
 }
 
@@ -213,7 +220,7 @@ static void exchange(cJSON *root, const char *parent, const char *key, cJSON *va
 
 static void make_acceptance(struct maker *k)
 {
-    struct acceptance a = { .document = NULL };
+    struct acceptance a = {.document = NULL};
     const struct acceptance_input in = {
         .definition = &k->definitions.gates[0],
         .report = captured(k) ? k->tree.files[0].report : NULL,
@@ -264,44 +271,57 @@ static void put_executable(const struct maker *k, struct buf *b)
     char hex[DIGEST_HEX_SIZE];
 
     digest_hex(&d, hex);
-    buf_printf(b, "\"executable\":{\"name\":\"kvcache\",\"sha256\":\"%s\",\"size\":12,\"resolved\":\"path\",\"mapped\":[]},", hex);
+    buf_printf(b,
+               "\"executable\":{\"name\":\"kvcache\",\"sha256\":\"%s\",\"size\":12,\"resolved\":"
+               "\"path\",\"mapped\":[]},",
+               hex);
 }
 
 /* The manifest without its file list. */
 static cJSON *make_manifest(const struct maker *k)
 {
-    AUTO_BUF struct buf b = { .data = NULL };
+    AUTO_BUF struct buf b = {.data = NULL};
     char experiment[DIGEST_HEX_SIZE];
     char policy[DIGEST_HEX_SIZE];
-    const char *report_status = k->o.build_only ? "NOT_EXPECTED" : captured(k) ? "CAPTURED" : "MISSING";
+    const char *report_status = k->o.build_only ? "NOT_EXPECTED"
+                                : captured(k)   ? "CAPTURED"
+                                                : "MISSING";
     cJSON *j = NULL;
 
     digest_hex(&k->definitions.gates[0].experiment_digest, experiment);
     digest_hex(&k->definitions.gates[0].policy_digest, policy);
     buf_init(&b, TEXT_MAX);
-    buf_printf(&b,
-               "{\"schema\":\"cleanrun-manifest/2\",\"project\":\"%s\",\"gate\":\"%s\",\"class\":\"%s\",\"run\":\"%s\",\"mode\":\"%s\","
-               "\"status\":\"%s\",\"attempt\":1,\"started_at\":\"2026-11-29T14:15:02Z\",\"finished_at\":\"2026-11-29T14:16:02Z\",",
-               k->o.project, k->o.gate, k->o.machine_class, k->p->run, k->o.mode, k->status);
+    buf_printf(
+        &b,
+        "{\"schema\":\"cleanrun-manifest/"
+        "2\",\"project\":\"%s\",\"gate\":\"%s\",\"class\":\"%s\",\"run\":\"%s\",\"mode\":\"%s\","
+        "\"status\":\"%s\",\"attempt\":1,\"started_at\":\"2026-11-29T14:15:02Z\",\"finished_at\":"
+        "\"2026-11-29T14:16:02Z\",",
+        k->o.project, k->o.gate, k->o.machine_class, k->p->run, k->o.mode, k->status);
     if (k->o.build_only)
         buf_puts(&b, "\"exit_code\":null,");
     else
         buf_printf(&b, "\"exit_code\":%d,", k->o.exit_code);
     buf_printf(&b,
-               "\"signal\":null,\"report_status\":\"%s\",\"report\":%s,\"acceptance_status\":\"%s\",\"audit_status\":\"%s\","
-               "\"definition\":{\"experiment_sha256\":\"%s\",\"policy_sha256\":\"%s\"},\"source\":{\"start\":",
-               report_status, captured(k) ? "\"" PACKAGE_REPORT "\"" : "null", k->acceptance_status, k->audit_status,
-               experiment, policy);
+               "\"signal\":null,\"report_status\":\"%s\",\"report\":%s,\"acceptance_status\":\"%"
+               "s\",\"audit_status\":\"%s\","
+               "\"definition\":{\"experiment_sha256\":\"%s\",\"policy_sha256\":\"%s\"},\"source\":{"
+               "\"start\":",
+               report_status, captured(k) ? "\"" PACKAGE_REPORT "\"" : "null", k->acceptance_status,
+               k->audit_status, experiment, policy);
     source_text(k, false, &b);
     buf_puts(&b, ",\"end\":");
     source_text(k, true, &b);
     buf_printf(&b, ",\"unchanged\":%s},", k->o.source_changed ? "false" : "true");
     put_executable(k, &b);
-    buf_puts(&b, "\"build\":{\"command\":[\"make\"],\"exit_code\":0,\"environment\":{},\"rejected_patterns\":[],\"profile\":{}},"
+    buf_puts(&b, "\"build\":{\"command\":[\"make\"],\"exit_code\":0,\"environment\":{},\"rejected_"
+                 "patterns\":[],\"profile\":{}},"
                  "\"machine\":{\"facts\":{");
     put_facts(k, &b);
-    buf_puts(&b, "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":null,\"baseline\":null,"
-                 "\"conditioning\":{\"steps\":[],\"sha256\":\"" SOURCE_HASH "\"},\"phase_markers\":[],\"coverage\":[],"
+    buf_puts(&b, "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":"
+                 "null,\"baseline\":null,"
+                 "\"conditioning\":{\"steps\":[],\"sha256\":\"" SOURCE_HASH
+                 "\"},\"phase_markers\":[],\"coverage\":[],"
                  "\"control\":null,\"runner\":{\"version\":\"0.1.0\"},\"files\":[]}");
     MUST(buf_check(&b, E));
     MUST(json_parse(b.data, b.len, NULL, &j, E));
@@ -324,15 +344,15 @@ static void copy_in(struct maker *k, const char *from_dir, const char *name)
 static void make_audit(struct maker *k)
 {
     AUTO_TREE struct tree base;
-    AUTO_MANIFEST struct manifest base_manifest = { .document = NULL };
-    AUTO_DEFINITION struct definition base_definition = { .gate = NULL };
+    AUTO_MANIFEST struct manifest base_manifest = {.document = NULL};
+    AUTO_DEFINITION struct definition base_definition = {.gate = NULL};
     AUTO_JSON cJSON *manifest = NULL;
-    struct audit a = { .document = NULL };
+    struct audit a = {.document = NULL};
     char *paths[3];
     char *bytes[3];
     size_t len[3];
     static const char report[] = "results/" PACKAGE_REPORT;
-    static const char *const names[] = { "manifest.json", "definition.json", report };
+    static const char *const names[] = {"manifest.json", "definition.json", report};
     char id[64];
 
     tree_init(&base);
@@ -356,16 +376,16 @@ static void make_audit(struct maker *k)
     {
         const struct audit_input in = {
             .policy = &k->definitions.gates[0],
-            .baseline = { .tree = &base,
-                          .manifest = base_manifest.document,
-                          .definition = &base_definition,
-                          .id = id,
-                          .root = "baseline" },
-            .current = { .tree = &k->tree,
-                         .manifest = manifest,
-                         .definition = &k->definitions.gates[0],
-                         .id = k->p->run,
-                         .root = "." },
+            .baseline = {.tree = &base,
+                         .manifest = base_manifest.document,
+                         .definition = &base_definition,
+                         .id = id,
+                         .root = "baseline"},
+            .current = {.tree = &k->tree,
+                        .manifest = manifest,
+                        .definition = &k->definitions.gates[0],
+                        .id = k->p->run,
+                        .root = "."},
         };
 
         MUST(audit_run(&in, &a, E));
@@ -405,11 +425,12 @@ static void seal(struct maker *k, const struct private_key *key)
     k->p->envelope = test_read_path(envelope, &k->p->envelope_len);
 }
 
-void package_make(const struct package_options *options, const struct private_key *key, struct package *out)
+void package_make(const struct package_options *options, const struct private_key *key,
+                  struct package *out)
 {
-    struct maker k = { .o = *options, .p = out };
+    struct maker k = {.o = *options, .p = out};
 
-    *out = (struct package){ .dir = test_dir_new() };
+    *out = (struct package){.dir = test_dir_new()};
     out->run_dir = test_join(out->dir, "run");
     out->tar = test_join(out->dir, "evidence.tar");
     assert_int_equal(mkdir(out->run_dir, 0700), 0);
@@ -438,5 +459,5 @@ void package_free(struct package *p)
     free(p->tar);
     free(p->archive);
     free(p->envelope);
-    *p = (struct package){ .dir = NULL };
+    *p = (struct package){.dir = NULL};
 }

@@ -1,7 +1,7 @@
 /*
- * package: signed evidence for tests of the server: a minimal valid run directory whose acceptance and
- * audit are really computed, with an option for each lie, sealed by the product's own code. Helpers
- * fail the running test themselves.
+ * package: signed evidence for tests of the server: a minimal valid run directory whose acceptance
+ * and audit are really computed, with an option for each lie, sealed by the product's own code.
+ * Helpers fail the running test themselves.
  */
 #pragma once
 
@@ -18,7 +18,8 @@
 
 enum package_lie {
     PACKAGE_HONEST,
-    PACKAGE_ACCEPTANCE_PASS,  /* acceptance.json and manifest say PASS whatever was computed; hashes redone */
+    PACKAGE_ACCEPTANCE_PASS,  /* acceptance.json and manifest say PASS whatever was computed; hashes
+                                 redone */
     PACKAGE_ACCEPTANCE_VALUE, /* one `actual` of acceptance.json is another number */
     PACKAGE_ACCEPTANCE_NONE,  /* acceptance.json is left out and the status is FAIL */
     PACKAGE_AUDIT_OK,         /* audit.json and manifest say OK */
@@ -27,23 +28,23 @@ enum package_lie {
 
 /* Zeroed fields mean the defaults beside them. */
 struct package_options {
-    const char *project;      /* PACKAGE_PROJECT */
-    const char *gate;         /* PACKAGE_GATE */
+    const char *project;       /* PACKAGE_PROJECT */
+    const char *gate;          /* PACKAGE_GATE */
     const char *machine_class; /* PACKAGE_CLASS */
-    const char *run;          /* a fresh id */
-    const char *mode;         /* "clean" */
-    const char *commit;       /* PACKAGE_COMMIT */
-    const char *command;      /* "{executable}": another one is another experiment */
-    const char *fact;         /* value of every machine fact; "same" */
-    const char *baseline_run; /* a run directory to compare with locally; NULL: none */
-    double probes;            /* 1.31, gated: higher is worse, tolerance 1 % */
-    double rate;              /* 50000; at least 49000 is accepted */
-    double tolerance_pct;     /* 1 */
-    double min_rate;          /* 49000 */
-    size_t padding;           /* bytes of run.log */
-    int capacity;             /* 20000, an identity field */
-    int confirm;              /* 0: not in the definition */
-    int executable;           /* 1: which executable it was */
+    const char *run;           /* a fresh id */
+    const char *mode;          /* "clean" */
+    const char *commit;        /* PACKAGE_COMMIT */
+    const char *command;       /* "{executable}": another one is another experiment */
+    const char *fact;          /* value of every machine fact; "same" */
+    const char *baseline_run;  /* a run directory to compare with locally; NULL: none */
+    double probes;             /* 1.31, gated: higher is worse, tolerance 1 % */
+    double rate;               /* 50000; at least 49000 is accepted */
+    double tolerance_pct;      /* 1 */
+    double min_rate;           /* 49000 */
+    size_t padding;            /* bytes of run.log */
+    int capacity;              /* 20000, an identity field */
+    int confirm;               /* 0: not in the definition */
+    int executable;            /* 1: which executable it was */
     int exit_code;
     enum package_lie lie;
     bool dirty;
@@ -53,9 +54,9 @@ struct package_options {
 };
 
 struct package {
-    char *dir;      /* temporary root */
+    char *dir; /* temporary root */
     char *run_dir;
-    char *tar;      /* path; beside it .dsse.json, .sigstore.json, .sig */
+    char *tar; /* path; beside it .dsse.json, .sigstore.json, .sig */
     char run[32];
     char *archive;
     size_t archive_len;
@@ -68,7 +69,8 @@ struct package {
 struct private_key *package_key_new(void);
 /* SPKI PEM of its public half; caller frees. */
 char *package_key_pem(const struct private_key *key);
-void package_make(const struct package_options *options, const struct private_key *key, struct package *out);
+void package_make(const struct package_options *options, const struct private_key *key,
+                  struct package *out);
 void package_free(struct package *p); /* accepts zeroed */
 /* A run id that no other call gives. */
 void package_run_id(char out[32]);

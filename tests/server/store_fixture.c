@@ -57,12 +57,13 @@ void store_fixture_reopen(struct store_fixture *f)
     open_store(f);
 }
 
-struct private_key *store_fixture_runner(struct store_fixture *f, const char *name, const char *machine_class,
-                                         const char *project)
+struct private_key *store_fixture_runner(struct store_fixture *f, const char *name,
+                                         const char *machine_class, const char *project)
 {
     struct private_key *key = package_key_new();
     AUTO_FREE char *pem = package_key_pem(key);
-    const struct manage_runner r = { .name = name, .machine_class = machine_class, .project = project, .key_pem = pem };
+    const struct manage_runner r = {
+        .name = name, .machine_class = machine_class, .project = project, .key_pem = pem};
 
     MUST(manage_runner_add(f->store, &r, E));
     return key;
@@ -85,7 +86,8 @@ bool store_fixture_put(struct store_fixture *f, const char *archive, size_t len)
 void store_fixture_post(struct store_fixture *f, const char *gate, const char *envelope, size_t len,
                         struct ingest_result *out)
 {
-    const struct ingest_request r = { .project = PACKAGE_PROJECT, .gate = gate, .envelope = envelope, .envelope_len = len };
+    const struct ingest_request r = {
+        .project = PACKAGE_PROJECT, .gate = gate, .envelope = envelope, .envelope_len = len};
 
     ingest_process(f->store, &r, clock_realtime_us(), out);
 }
@@ -96,7 +98,8 @@ void store_fixture_push(struct store_fixture *f, const struct package *p, struct
     store_fixture_post(f, PACKAGE_GATE, p->envelope, p->envelope_len, out);
 }
 
-void store_fixture_run(struct store_fixture *f, const struct package_options *o, const char *verdict, struct package *out)
+void store_fixture_run(struct store_fixture *f, const struct package_options *o,
+                       const char *verdict, struct package *out)
 {
     static const struct package_options defaults;
     struct ingest_result r;
@@ -113,9 +116,10 @@ void store_fixture_run(struct store_fixture *f, const struct package_options *o,
 
 void store_fixture_approve(struct store_fixture *f, const char *run)
 {
-    const struct manage_review review = {
-        .project = PACKAGE_PROJECT, .gate = PACKAGE_GATE, .reviewer = "a.reviewer", .reason = "looks right"
-    };
+    const struct manage_review review = {.project = PACKAGE_PROJECT,
+                                         .gate = PACKAGE_GATE,
+                                         .reviewer = "a.reviewer",
+                                         .reason = "looks right"};
     char id[MANAGE_ID_SIZE];
 
     MUST(manage_baseline_approve(f->store, run, &review, id, E));
@@ -137,14 +141,17 @@ const char *text_at(const cJSON *j, const char *pointer)
 
 const char *store_fixture_verdict(const struct ingest_result *r, char out[32])
 {
-    const struct json_limits limits = { .max_bytes = 32 << 20 };
+    const struct json_limits limits = {.max_bytes = 32 << 20};
     cJSON *j = NULL;
     const cJSON *v;
 
     assert_non_null(r->body);
     MUST(json_parse(r->body, r->body_len, &limits, &j, E));
     v = at(j, "/verdict");
-    (void) snprintf(out, 32, "%s", cJSON_IsString(v) ? v->valuestring : cJSON_IsNull(v) ? "null" : "absent");
+    (void) snprintf(out, 32, "%s",
+                    cJSON_IsString(v) ? v->valuestring
+                    : cJSON_IsNull(v) ? "null"
+                                      : "absent");
     json_free(j);
     return out;
 }
@@ -174,7 +181,7 @@ void store_fixture_flip(struct store_fixture *f, const char *hex, size_t offset)
 
 size_t store_fixture_count(struct store_fixture *f, const char *folder)
 {
-    AUTO_FILE_LIST struct file_list list = { .names = NULL };
+    AUTO_FILE_LIST struct file_list list = {.names = NULL};
     AUTO_FREE char *path = test_join(f->data, folder);
     int fd = -1;
 

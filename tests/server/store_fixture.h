@@ -24,7 +24,8 @@ struct store_fixture {
     char *dir; /* temporary root; the data directory is "data" in it */
     char *data;
     struct store *store;
-    struct private_key *key; /* of runner "metal-01", class PACKAGE_CLASS, project PACKAGE_PROJECT */
+    struct private_key
+        *key; /* of runner "metal-01", class PACKAGE_CLASS, project PACKAGE_PROJECT */
     int64_t project_id;
 };
 
@@ -35,17 +36,20 @@ int store_fixture_teardown(void **state);
 void store_fixture_reopen(struct store_fixture *f);
 
 /* Adds a runner with a new key. */
-struct private_key *store_fixture_runner(struct store_fixture *f, const char *name, const char *machine_class,
-                                         const char *project);
+struct private_key *store_fixture_runner(struct store_fixture *f, const char *name,
+                                         const char *machine_class, const char *project);
 /* Receives the archive in pieces. Returns whether it was new. */
 bool store_fixture_put(struct store_fixture *f, const char *archive, size_t len);
 /* Posts an envelope; the caller ends the result. */
 void store_fixture_post(struct store_fixture *f, const char *gate, const char *envelope, size_t len,
                         struct ingest_result *out);
 /* Both, to PACKAGE_GATE. */
-void store_fixture_push(struct store_fixture *f, const struct package *p, struct ingest_result *out);
-/* Makes, pushes and expects 201; the verdict's word ("" for none) is checked. Options may be NULL. */
-void store_fixture_run(struct store_fixture *f, const struct package_options *o, const char *verdict, struct package *out);
+void store_fixture_push(struct store_fixture *f, const struct package *p,
+                        struct ingest_result *out);
+/* Makes, pushes and expects 201; the verdict's word ("" for none) is checked. Options may be NULL.
+ */
+void store_fixture_run(struct store_fixture *f, const struct package_options *o,
+                       const char *verdict, struct package *out);
 /* Approves the run as the baseline. */
 void store_fixture_approve(struct store_fixture *f, const char *run);
 

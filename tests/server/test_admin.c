@@ -16,7 +16,7 @@ static int admin(const char *data, const char *words, char **out, char **err_out
 {
     AUTO_FREE char *exe = program();
     AUTO_FREE char *copy = strdup(words);
-    const char *argv[32] = { exe };
+    const char *argv[32] = {exe};
     struct test_run r;
     size_t n = 1;
     char *save = NULL;
@@ -91,16 +91,17 @@ static void add_runner(const struct place *p)
 {
     AUTO_FREE char *words = NULL;
 
-    assert_true(asprintf(&words, "runner|add|metal-01|--class|%s|--key|%s|--project|%s", PACKAGE_CLASS, p->pem,
-                         PACKAGE_PROJECT) > 0);
+    assert_true(asprintf(&words, "runner|add|metal-01|--class|%s|--key|%s|--project|%s",
+                         PACKAGE_CLASS, p->pem, PACKAGE_PROJECT) > 0);
     expect_text(p->data, "project|add|" PACKAGE_PROJECT, 0, NULL);
     expect_text(p->data, words, 0, NULL);
 }
 
 /* One stored run, as a server would have made it. */
-static void store_run_of(const struct place *p, const struct package_options *o, struct package *out)
+static void store_run_of(const struct place *p, const struct package_options *o,
+                         struct package *out)
 {
-    struct store_fixture f = { .data = p->data, .key = p->key };
+    struct store_fixture f = {.data = p->data, .key = p->key};
     struct store_project project;
     struct ingest_result r;
 
@@ -127,16 +128,21 @@ static void projects_runners_and_tokens(void **state)
     expect_text(p->data, "project|add|nothing", 2, "OWNER/NAME");
     expect_text(p->data, "project|add|demo/secret|--private", 0, NULL);
     expect_text(p->data, "project|list", 0, "demo/secret\tprivate");
-    expect_text(p->data, "project|set|demo/secret|--public|--deadline|60|--tickets|required", 0, NULL);
+    expect_text(p->data, "project|set|demo/secret|--public|--deadline|60|--tickets|required", 0,
+                NULL);
     expect_text(p->data, "project|list", 0, "demo/secret\tpublic\ttickets required\tdeadline 60 s");
     expect_text(p->data, "runner|list", 0, "metal-01\tdemo\t");
-    assert_true(asprintf(&other, "runner|add|metal-02|--class|demo|--key|%s|--project|%s", p->pem, PACKAGE_PROJECT) > 0);
+    assert_true(asprintf(&other, "runner|add|metal-02|--class|demo|--key|%s|--project|%s", p->pem,
+                         PACKAGE_PROJECT) > 0);
     expect_text(p->data, other, 2, "another runner");
-    expect_text(p->data, "runner|add|x|--class|demo|--key|/nowhere|--project|" PACKAGE_PROJECT, 2, "/nowhere");
+    expect_text(p->data, "runner|add|x|--class|demo|--key|/nowhere|--project|" PACKAGE_PROJECT, 2,
+                "/nowhere");
     expect_text(p->data, "runner|revoke|metal-01", 2, "--reason");
-    expect_text(p->data, "runner|revoke|metal-01|--reason|sold|--since|2026-01-02T03:04:05Z", 0, NULL);
+    expect_text(p->data, "runner|revoke|metal-01|--reason|sold|--since|2026-01-02T03:04:05Z", 0,
+                NULL);
     expect_text(p->data, "runner|list", 0, "revoked since 2026-01-02T03:04:05Z: sold");
-    assert_int_equal(admin(p->data, "token|add|ci|--scope|upload|--project|" PACKAGE_PROJECT, &out, &err), 0);
+    assert_int_equal(
+        admin(p->data, "token|add|ci|--scope|upload|--project|" PACKAGE_PROJECT, &out, &err), 0);
     assert_int_equal(strncmp(out, "clr_", 4), 0);
     assert_int_equal(strlen(out), 69); /* a line with nothing else */
     free(out);
@@ -167,9 +173,9 @@ static void approving_names_what_is_unfit(void **state)
         struct package_options options;
         const char *why;
     } unfit[] = {
-        { { .dirty = true }, "not a commit" },
-        { { .mode = "cpu" }, "diagnostic" },
-        { { .rate = 1 }, "not PASS" },
+        {{.dirty = true}, "not a commit"},
+        {{.mode = "cpu"}, "diagnostic"},
+        {{.rate = 1}, "not PASS"},
     };
     AUTO_FREE char *good_words = NULL;
     AUTO_FREE char *id = NULL;
@@ -181,16 +187,21 @@ static void approving_names_what_is_unfit(void **state)
         struct package run;
 
         store_run_of(p, &unfit[i].options, &run);
-        assert_true(asprintf(&words, "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why", run.run,
-                             PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+        assert_true(asprintf(&words,
+                             "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why",
+                             run.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
         expect_text(p->data, words, 2, unfit[i].why);
         package_free(&run);
     }
-    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &good);
-    assert_true(asprintf(&good_words, "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why", good.run,
-                         PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+    store_run_of(p, &(struct package_options){.probes = 1.31}, &good);
+    assert_true(asprintf(&good_words,
+                         "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why",
+                         good.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
     assert_true(asprintf(&id, "b-%s\n", good.run) > 0);
-    expect_text(p->data, "baseline|approve|20260101T000000Z-00000000|--project|a/b|--gate|g|--reviewer|r|--reason|w", 2, "no");
+    expect_text(
+        p->data,
+        "baseline|approve|20260101T000000Z-00000000|--project|a/b|--gate|g|--reviewer|r|--reason|w",
+        2, "no");
     expect_text(p->data, good_words, 0, id);
     expect_text(p->data, good_words, 2, "already");
     expect_text(p->data, "baseline|list", 0, "current");
@@ -209,12 +220,14 @@ static void earlier_baseline_can_come_back(void **state)
     const char *line;
 
     add_runner(p);
-    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &a);
-    store_run_of(p, &(struct package_options){ .probes = 1.32 }, &b);
-    assert_true(asprintf(&first, "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why", a.run,
-                         PACKAGE_PROJECT, PACKAGE_GATE) > 0);
-    assert_true(asprintf(&second, "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why", b.run,
-                         PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+    store_run_of(p, &(struct package_options){.probes = 1.31}, &a);
+    store_run_of(p, &(struct package_options){.probes = 1.32}, &b);
+    assert_true(asprintf(&first,
+                         "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why",
+                         a.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+    assert_true(asprintf(&second,
+                         "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why",
+                         b.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
     expect_text(p->data, first, 0, NULL);
     expect_text(p->data, second, 0, NULL);
     expect_text(p->data, first, 0, NULL);
@@ -241,11 +254,13 @@ static void history_is_imported_and_never_judges(void **state)
 
     add_runner(p);
     assert_true(asprintf(&words,
-                         "baseline|import|%s|--legacy|--project|%s|--gate|call-setup-2k|--class|epyc|--definition|%s|--reviewer|r|"
+                         "baseline|import|%s|--legacy|--project|%s|--gate|call-setup-2k|--class|"
+                         "epyc|--definition|%s|--reviewer|r|"
                          "--reason|history",
                          dir, PACKAGE_PROJECT, definition) > 0);
     assert_true(asprintf(&plain,
-                         "baseline|import|%s|--project|%s|--gate|call-setup-2k|--class|epyc|--definition|%s|--reviewer|r|"
+                         "baseline|import|%s|--project|%s|--gate|call-setup-2k|--class|epyc|--"
+                         "definition|%s|--reviewer|r|"
                          "--reason|history",
                          dir, PACKAGE_PROJECT, definition) > 0);
     expect_text(p->data, plain, 2, "baseline approve");
@@ -259,12 +274,12 @@ static void history_is_imported_and_never_judges(void **state)
 static void check_finds_every_kind_of_damage(void **state)
 {
     struct place *p = *state;
-    struct store_fixture f = { .data = p->data };
+    struct store_fixture f = {.data = p->data};
     AUTO_FREE char *object = NULL;
     struct package run;
 
     add_runner(p);
-    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &run);
+    store_run_of(p, &(struct package_options){.probes = 1.31}, &run);
     expect_text(p->data, "fsck", 0, "1 objects, 1 runs, 0 baselines, 0 orphans, 0 problems");
     store_fixture_flip(&f, run.hex, run.archive_len / 2);
     expect_text(p->data, "fsck", 5, "stored object has SHA-256");
@@ -274,7 +289,8 @@ static void check_finds_every_kind_of_damage(void **state)
     expect_text(p->data, "fsck", 5, "is no object");
     assert_true(asprintf(&object, "%s/objects/zz/strange", p->data) > 0);
     assert_int_equal(unlink(object), 0);
-    test_write_text(p->data, "objects/01/23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "x");
+    test_write_text(
+        p->data, "objects/01/23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "x");
     expect_text(p->data, "fsck", 0, "1 orphans");
     free(object);
     assert_true(asprintf(&object, "%s/objects/%.2s/%s", p->data, run.hex, run.hex + 2) > 0);
@@ -286,14 +302,14 @@ static void check_finds_every_kind_of_damage(void **state)
 static void collecting_keeps_what_runs_name(void **state)
 {
     struct place *p = *state;
-    struct store_fixture f = { .data = p->data, .key = p->key };
+    struct store_fixture f = {.data = p->data, .key = p->key};
     struct store_project project;
     struct package run;
     struct package unused;
 
     add_runner(p);
-    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &run);
-    package_make(&(struct package_options){ .probes = 1.4 }, p->key, &unused);
+    store_run_of(p, &(struct package_options){.probes = 1.31}, &run);
+    package_make(&(struct package_options){.probes = 1.4}, p->key, &unused);
     MUST(store_open(p->data, STORE_SERVE, 1, &f.store, E));
     MUST(store_project_get(f.store, PACKAGE_PROJECT, &project, E));
     f.project_id = project.id;
@@ -304,7 +320,8 @@ static void collecting_keeps_what_runs_name(void **state)
     assert_int_equal(store_fixture_count(&f, "objects"), 2);
     expect_text(p->data, "gc|--keep|0", 0, "removed 1 uploads without a run, 1 files");
     assert_int_equal(store_fixture_count(&f, "objects"), 1);
-    test_write_text(p->data, "objects/01/23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "x");
+    test_write_text(
+        p->data, "objects/01/23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "x");
     expect_text(p->data, "gc|--keep|0", 0, "removed 0 uploads without a run, 1 files");
     expect_text(p->data, "fsck", 0, "1 objects, 1 runs, 0 baselines, 0 orphans, 0 problems");
     package_free(&run);
@@ -322,7 +339,7 @@ static void copy_can_be_restored(void **state)
     struct package run;
 
     add_runner(p);
-    store_run_of(p, &(struct package_options){ .probes = 1.31 }, &run);
+    store_run_of(p, &(struct package_options){.probes = 1.31}, &run);
     assert_true(asprintf(&backup, "backup|%s", copy) > 0);
     assert_true(asprintf(&restore, "restore|%s", copy) > 0);
     expect_text(p->data, backup, 0, "1 objects");
@@ -346,14 +363,10 @@ static void copy_can_be_restored(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(projects_runners_and_tokens),
-        T(mistakes_are_named),
-        T(approving_names_what_is_unfit),
-        T(earlier_baseline_can_come_back),
-        T(history_is_imported_and_never_judges),
-        T(check_finds_every_kind_of_damage),
-        T(collecting_keeps_what_runs_name),
-        T(copy_can_be_restored),
+        T(projects_runners_and_tokens),          T(mistakes_are_named),
+        T(approving_names_what_is_unfit),        T(earlier_baseline_can_come_back),
+        T(history_is_imported_and_never_judges), T(check_finds_every_kind_of_damage),
+        T(collecting_keeps_what_runs_name),      T(copy_can_be_restored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ static void expect(struct store_fixture *f, const char *commit, const char *verd
 /* A baseline measured at OTHER_COMMIT. */
 static void baseline(struct store_fixture *f, const struct package_options *o)
 {
-    struct package_options with = o ? *o : (struct package_options){ .commit = NULL };
+    struct package_options with = o ? *o : (struct package_options){.commit = NULL};
     struct package p;
 
     with.commit = OTHER_COMMIT;
@@ -47,7 +47,8 @@ static void run(struct store_fixture *f, double probes, int executable, const ch
 {
     struct package p;
 
-    store_fixture_run(f, &(struct package_options){ .probes = probes, .executable = executable }, verdict, &p);
+    store_fixture_run(f, &(struct package_options){.probes = probes, .executable = executable},
+                      verdict, &p);
     package_free(&p);
 }
 
@@ -79,17 +80,16 @@ static void deleted_gate_is_not_green(void **state)
 {
     struct store_fixture *f = fixture(state);
     const int64_t short_deadline = 1;
-    const struct manage_project change = { .deadline_s = &short_deadline };
+    const struct manage_project change = {.deadline_s = &short_deadline};
     const struct manage_review review = {
-        .project = PACKAGE_PROJECT, .gate = "second", .reviewer = "r", .reason = "why"
-    };
+        .project = PACKAGE_PROJECT, .gate = "second", .reviewer = "r", .reason = "why"};
     AUTO_JSON cJSON *j = NULL;
     struct ingest_result r;
     struct package p;
     char id[MANAGE_ID_SIZE];
 
     baseline(f, NULL);
-    package_make(&(struct package_options){ .gate = "second", .commit = OTHER_COMMIT }, f->key, &p);
+    package_make(&(struct package_options){.gate = "second", .commit = OTHER_COMMIT}, f->key, &p);
     (void) store_fixture_put(f, p.archive, p.archive_len);
     store_fixture_post(f, "second", p.envelope, p.envelope_len, &r);
     assert_int_equal(r.outcome, INGEST_STORED);
@@ -105,7 +105,8 @@ static void deleted_gate_is_not_green(void **state)
     assert_true(cJSON_IsNull(at(j, "/gates/1/run")));
     /* And not pending for ever. */
     MUST(manage_project_set(f->store, PACKAGE_PROJECT, &change, E));
-    (void) nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 100000000 }, NULL); /* the deadline passes */
+    (void) nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 100000000},
+                     NULL); /* the deadline passes */
     expect(f, PACKAGE_COMMIT, "ERROR");
 }
 
@@ -135,7 +136,7 @@ static void confirm_rule_lets_agreeing_runs_decide(void **state)
 {
     struct store_fixture *f = fixture(state);
 
-    baseline(f, &(struct package_options){ .confirm = 2 });
+    baseline(f, &(struct package_options){.confirm = 2});
     run(f, 2, 2, "REGRESSION");
     run(f, 1.31, 2, "OK");
     expect(f, PACKAGE_COMMIT, "REGRESSION");
@@ -154,7 +155,7 @@ static void latest_complete_attempt_decides(void **state)
 
     baseline(f, NULL);
     run(f, 1.31, 2, "OK");
-    package_make(&(struct package_options){ .lie = PACKAGE_ACCEPTANCE_VALUE }, f->key, &p);
+    package_make(&(struct package_options){.lie = PACKAGE_ACCEPTANCE_VALUE}, f->key, &p);
     store_fixture_push(f, &p, &r);
     assert_string_equal(store_fixture_code(&r), "IN-ACCEPTANCE");
     ingest_result_fini(&r);
@@ -166,7 +167,7 @@ static void latest_complete_attempt_decides(void **state)
         assert_string_equal(text_at(j, "/verdict"), "OK");
         assert_string_equal(text_at(j, "/gates/0/attempts/1/verdict"), "INVALID");
     }
-    store_fixture_run(f, &(struct package_options){ .rate = 5, .executable = 3 }, "FAIL", &p);
+    store_fixture_run(f, &(struct package_options){.rate = 5, .executable = 3}, "FAIL", &p);
     package_free(&p);
     expect(f, PACKAGE_COMMIT, "FAIL");
 }
@@ -177,7 +178,7 @@ static void diagnostic_run_is_no_answer(void **state)
     struct package p;
 
     baseline(f, NULL);
-    store_fixture_run(f, &(struct package_options){ .mode = "cpu" }, "null", &p);
+    store_fixture_run(f, &(struct package_options){.mode = "cpu"}, "null", &p);
     package_free(&p);
     expect(f, PACKAGE_COMMIT, "PENDING");
 }
@@ -193,7 +194,7 @@ static void runner_cannot_spoil_another_class(void **state)
     baseline(f, NULL);
     run(f, 1.31, 2, "OK");
     other = store_fixture_runner(f, "slow-01", "slow", PACKAGE_PROJECT);
-    package_make(&(struct package_options){ .probes = 1 }, other, &p); /* says class demo */
+    package_make(&(struct package_options){.probes = 1}, other, &p); /* says class demo */
     store_fixture_push(f, &p, &r);
     assert_string_equal(store_fixture_code(&r), "IN-KEY");
     ingest_result_fini(&r);
@@ -214,7 +215,7 @@ static void revoked_runner_is_no_longer_believed(void **state)
     AUTO_JSON cJSON *j = NULL;
 
     baseline(f, NULL);
-    store_fixture_run(f, &(struct package_options){ .executable = 2 }, "OK", &p);
+    store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
     MUST(store_run_get(f->store, p.run, &row, E));
     expect(f, PACKAGE_COMMIT, "OK");
     MUST(manage_runner_revoke(f->store, "metal-01", "sold with its key", row.received_us + 1, E));

@@ -126,7 +126,10 @@ static void wrong_types_are_refused(void **state)
     struct bare *b = *state;
     struct err e = ERR_INIT;
 
-    assert_int_equal(db_script(b->writer, "INSERT INTO projects (name, private, created_us) VALUES ('a/b', 'no', 1)", &e), -1);
+    assert_int_equal(
+        db_script(b->writer,
+                  "INSERT INTO projects (name, private, created_us) VALUES ('a/b', 'no', 1)", &e),
+        -1);
     assert_int_equal(e.kind, ERR_CONFLICT);
     assert_int_equal(db_script(b->writer, "INSERT INTO blobs VALUES (1, x'00', 1, 1)", &e), -1);
 }
@@ -139,7 +142,10 @@ static void history_is_append_only(void **state)
     };
     struct bare *b = *state;
 
-    MUST(db_script(b->writer, "INSERT INTO audit_log (at_us, actor, action, subject, detail) VALUES (1, 'a', 'b', 'c', 'd')", E));
+    MUST(db_script(b->writer,
+                   "INSERT INTO audit_log (at_us, actor, action, subject, detail) VALUES (1, 'a', "
+                   "'b', 'c', 'd')",
+                   E));
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         struct err e = ERR_INIT;
 
@@ -149,15 +155,19 @@ static void history_is_append_only(void **state)
 
 static void one_baseline_is_current(void **state)
 {
-    static const char row[] = "INSERT INTO baselines (id, project, gate, class, run, commit_id, legacy, archive, manifest, definition,"
-                              " experiment, policy, reviewer, reason, at_us, current) VALUES ('b-%d', 1, 'g', 'c', NULL, '', 1,"
-                              " zeroblob(32), zeroblob(32), x'00', zeroblob(32), zeroblob(32), 'r', 'why', 1, %d)";
+    static const char row[] =
+        "INSERT INTO baselines (id, project, gate, class, run, commit_id, legacy, archive, "
+        "manifest, definition,"
+        " experiment, policy, reviewer, reason, at_us, current) VALUES ('b-%d', 1, 'g', 'c', NULL, "
+        "'', 1,"
+        " zeroblob(32), zeroblob(32), x'00', zeroblob(32), zeroblob(32), 'r', 'why', 1, %d)";
     struct bare *b = *state;
     char sql[512];
     struct err e = ERR_INIT;
 
-    MUST(db_script(b->writer, "INSERT INTO projects (id, name, private, created_us) VALUES (1, 'a/b', 0, 1);"
-                              "INSERT INTO blobs VALUES (1, zeroblob(32), 1, 1)",
+    MUST(db_script(b->writer,
+                   "INSERT INTO projects (id, name, private, created_us) VALUES (1, 'a/b', 0, 1);"
+                   "INSERT INTO blobs VALUES (1, zeroblob(32), 1, 1)",
                    E));
     (void) snprintf(sql, sizeof sql, row, 1, 0);
     MUST(db_script(b->writer, sql, E));
@@ -172,11 +182,29 @@ static void one_baseline_is_current(void **state)
 static void hot_statements_use_indexes(void **state)
 {
     static const enum sql hot[] = {
-        SQL_PROJECT_GET,      SQL_TOKEN_FIND,       SQL_BLOB_GET,         SQL_RUN_GET,        SQL_RUNS_OF_GATE,
-        SQL_RUNS_OF_COMMIT,   SQL_RUNS_OF_ATTEMPT,  SQL_RUNS_RECENT,      SQL_DOCUMENT_GET,   SQL_MEMBER_GET,
-        SQL_MEMBER_LIST,      SQL_BASELINE_GET,     SQL_BASELINE_CURRENT, SQL_BASELINE_USES,  SQL_ATTEMPTS_OF_COMMIT,
-        SQL_ATTEMPTS_OF_GATE, SQL_ATTEMPTS_BEFORE,  SQL_GENERATION_GET,   SQL_BASELINES_OF_GATE, SQL_METRICS_OF_GATE,
-        SQL_BLOB_HOLDERS,     SQL_RUNNERS_OF_PROJECT, SQL_BASELINE_PREDECESSOR,
+        SQL_PROJECT_GET,
+        SQL_TOKEN_FIND,
+        SQL_BLOB_GET,
+        SQL_RUN_GET,
+        SQL_RUNS_OF_GATE,
+        SQL_RUNS_OF_COMMIT,
+        SQL_RUNS_OF_ATTEMPT,
+        SQL_RUNS_RECENT,
+        SQL_DOCUMENT_GET,
+        SQL_MEMBER_GET,
+        SQL_MEMBER_LIST,
+        SQL_BASELINE_GET,
+        SQL_BASELINE_CURRENT,
+        SQL_BASELINE_USES,
+        SQL_ATTEMPTS_OF_COMMIT,
+        SQL_ATTEMPTS_OF_GATE,
+        SQL_ATTEMPTS_BEFORE,
+        SQL_GENERATION_GET,
+        SQL_BASELINES_OF_GATE,
+        SQL_METRICS_OF_GATE,
+        SQL_BLOB_HOLDERS,
+        SQL_RUNNERS_OF_PROJECT,
+        SQL_BASELINE_PREDECESSOR,
     };
     struct bare *b = *state;
 
@@ -185,7 +213,8 @@ static void hot_statements_use_indexes(void **state)
         sqlite3_stmt *st = NULL;
 
         assert_true(asprintf(&explain, "EXPLAIN QUERY PLAN %s", sql_get(hot[i])->text) > 0);
-        assert_int_equal(sqlite3_prepare_v2(db_handle(b->writer), explain, -1, &st, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_prepare_v2(db_handle(b->writer), explain, -1, &st, NULL),
+                         SQLITE_OK);
         while (sqlite3_step(st) == SQLITE_ROW) {
             const char *detail = (const char *) sqlite3_column_text(st, 3);
 
@@ -204,7 +233,8 @@ static void every_statement_says_whether_it_writes(void **state)
         const struct sql_statement *s = sql_get((enum sql) i);
         sqlite3_stmt *st = NULL;
 
-        assert_int_equal(sqlite3_prepare_v2(db_handle(b->writer), s->text, -1, &st, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_prepare_v2(db_handle(b->writer), s->text, -1, &st, NULL),
+                         SQLITE_OK);
         if (!sqlite3_stmt_readonly(st) != s->writes)
             fail_msg("statement %u: %s", i, s->text);
         (void) sqlite3_finalize(st);

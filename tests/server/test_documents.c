@@ -14,7 +14,7 @@ static struct store_fixture *fixture(void **state)
 
 static cJSON *example(const char *name)
 {
-    const struct json_limits limits = { .max_bytes = 4 << 20 };
+    const struct json_limits limits = {.max_bytes = 4 << 20};
     AUTO_FREE char *path = NULL;
     AUTO_FREE char *bytes = NULL;
     cJSON *j = NULL;
@@ -26,7 +26,8 @@ static cJSON *example(const char *name)
     return j;
 }
 
-static void check_keys(const cJSON *wanted, const cJSON *have, const char *where, const char *const *skip)
+static void check_keys(const cJSON *wanted, const cJSON *have, const char *where,
+                       const char *const *skip)
 {
     const cJSON *w = NULL;
 
@@ -45,29 +46,35 @@ static void check_keys(const cJSON *wanted, const cJSON *have, const char *where
             fail_msg("%s is missing", path);
         if (cJSON_IsObject(w) && cJSON_IsObject(h))
             check_keys(w, h, path, skip);
-        else if (cJSON_IsArray(w) && cJSON_IsArray(h) && cJSON_IsObject(w->child) && cJSON_IsObject(h->child))
+        else if (cJSON_IsArray(w) && cJSON_IsArray(h) && cJSON_IsObject(w->child) &&
+                 cJSON_IsObject(h->child))
             check_keys(w->child, h->child, path, skip);
-        else if (!cJSON_IsNull(w) && !cJSON_IsNull(h) && strcmp(json_type_name(w), json_type_name(h)) != 0 &&
+        else if (!cJSON_IsNull(w) && !cJSON_IsNull(h) &&
+                 strcmp(json_type_name(w), json_type_name(h)) != 0 &&
                  !(cJSON_IsNumber(w) && cJSON_IsNumber(h)))
             fail_msg("%s is %s, the example has %s", path, json_type_name(h), json_type_name(w));
     }
 }
 
 /* Parts that come from other documents, or from what the fixture's workload does not have. */
-static const char *const foreign[] = { "/manifest",         "/acceptance/checks", "/verdict/audit", "/audit",
-                                       "/acceptance/report", "/series",           "/verdict/ticket", NULL };
+static const char *const foreign[] = {"/manifest",          "/acceptance/checks",
+                                      "/verdict/audit",     "/audit",
+                                      "/acceptance/report", "/series",
+                                      "/verdict/ticket",    NULL};
 
 /* A baseline, an OK, a REGRESSION (damaged or not), a refused one. */
-static void fill(struct store_fixture *f, struct package *base, struct package *ok, struct package *bad)
+static void fill(struct store_fixture *f, struct package *base, struct package *ok,
+                 struct package *bad)
 {
     struct ingest_result r;
     struct package lie;
 
     store_fixture_run(f, NULL, "NON_COMPARABLE", base);
     store_fixture_approve(f, base->run);
-    store_fixture_run(f, &(struct package_options){ .probes = 1.312, .executable = 2 }, "OK", ok);
-    store_fixture_run(f, &(struct package_options){ .probes = 2, .executable = 3 }, "REGRESSION", bad);
-    package_make(&(struct package_options){ .lie = PACKAGE_ACCEPTANCE_VALUE }, f->key, &lie);
+    store_fixture_run(f, &(struct package_options){.probes = 1.312, .executable = 2}, "OK", ok);
+    store_fixture_run(f, &(struct package_options){.probes = 2, .executable = 3}, "REGRESSION",
+                      bad);
+    package_make(&(struct package_options){.lie = PACKAGE_ACCEPTANCE_VALUE}, f->key, &lie);
     store_fixture_push(f, &lie, &r);
     assert_int_equal(r.outcome, INGEST_INVALID);
     ingest_result_fini(&r);
@@ -84,7 +91,7 @@ static void drop(struct package *a, struct package *b, struct package *c)
 static void lists_have_the_fields_of_their_pages(void **state)
 {
     struct store_fixture *f = fixture(state);
-    const struct store_viewer all = { .all = true };
+    const struct store_viewer all = {.all = true};
     struct package base;
     struct package ok;
     struct package bad;
@@ -106,7 +113,7 @@ static void lists_have_the_fields_of_their_pages(void **state)
     char id[64];
 
     fill(f, &base, &ok, &bad);
-    package_make(&(struct package_options){ .probes = 1 }, stranger, &unsigned_one);
+    package_make(&(struct package_options){.probes = 1}, stranger, &unsigned_one);
     store_fixture_push(f, &unsigned_one, &r);
     ingest_result_fini(&r);
     (void) snprintf(id, sizeof id, "b-%s", base.run);
@@ -224,9 +231,9 @@ static void private_project_is_seen_by_its_own_only(void **state)
 {
     struct store_fixture *f = fixture(state);
     const bool yes = true;
-    const struct manage_project change = { .is_private = &yes };
-    const struct store_viewer stranger = { .project_id = 0 };
-    const struct store_viewer own = { .project_id = f->project_id };
+    const struct manage_project change = {.is_private = &yes};
+    const struct store_viewer stranger = {.project_id = 0};
+    const struct store_viewer own = {.project_id = f->project_id};
     struct package p;
     AUTO_JSON cJSON *a = NULL;
     AUTO_JSON cJSON *b = NULL;
@@ -261,15 +268,21 @@ static void unknown_things_are_absent(void **state)
 
 static void invalid_answer_has_the_fields_of_its_page(void **state)
 {
-    static const char *const by_http[] = { "/type", "/title", "/status", "/detail", "/instance", "/reasons/baseline",
-                                           "/reasons/current", NULL };
+    static const char *const by_http[] = {"/type",
+                                          "/title",
+                                          "/status",
+                                          "/detail",
+                                          "/instance",
+                                          "/reasons/baseline",
+                                          "/reasons/current",
+                                          NULL};
     struct store_fixture *f = fixture(state);
     AUTO_JSON cJSON *w = example("invalid");
     struct private_key *stranger = package_key_new();
     struct ingest_result r;
     struct package p;
 
-    package_make(&(struct package_options){ .probes = 1 }, stranger, &p);
+    package_make(&(struct package_options){.probes = 1}, stranger, &p);
     store_fixture_push(f, &p, &r);
     check_keys(w, r.problem, "", by_http);
     ingest_result_fini(&r);

@@ -26,7 +26,7 @@ static void object_is_at_its_name_and_read_only(void **state)
     struct stat st;
     bool has = false;
 
-    package_make(&(struct package_options){ .probes = 1 }, f->key, &p);
+    package_make(&(struct package_options){.probes = 1}, f->key, &p);
     assert_true(store_fixture_put(f, p.archive, p.archive_len));
     (void) snprintf(path, sizeof path, "%s/objects/%.2s/%s", f->data, p.hex, p.hex + 2);
     assert_int_equal(stat(path, &st), 0);
@@ -86,7 +86,7 @@ static void flipped_byte_is_seen_at_the_next_read(void **state)
     struct err e = ERR_INIT;
     int fd = -1;
 
-    package_make(&(struct package_options){ .probes = 1 }, f->key, &p);
+    package_make(&(struct package_options){.probes = 1}, f->key, &p);
     (void) store_fixture_put(f, p.archive, p.archive_len);
     MUST(blobs_open(store_blobs(f->store), &p.digest, &fd, &size, &stamp, E));
     (void) close(fd);
@@ -116,7 +116,7 @@ static void index_is_the_same_remembered_or_computed(void **state)
     uint64_t size = 0;
     int fd = -1;
 
-    package_make(&(struct package_options){ .probes = 1 }, f->key, &p);
+    package_make(&(struct package_options){.probes = 1}, f->key, &p);
     (void) store_fixture_put(f, p.archive, p.archive_len);
     MUST(blobs_open(store_blobs(f->store), &p.digest, &fd, &size, NULL, E));
     MUST(blobs_index(store_blobs(f->store), &p.digest, fd, &a, E));
@@ -290,9 +290,10 @@ static void killed_writer_loses_nothing_acknowledged(void **state)
         struct store *s = NULL;
         struct db *d = NULL;
 
-        if (store_open(f->data, STORE_SERVE, 1, &s, &e) == 0 && manage_project_add(s, "a/kept", false, &e) == 0 &&
-            store_write_begin(s, &d, &e) == 0 &&
-            db_script(d, "INSERT INTO projects (name, private, created_us) VALUES ('a/half', 0, 1)", &e) == 0)
+        if (store_open(f->data, STORE_SERVE, 1, &s, &e) == 0 &&
+            manage_project_add(s, "a/kept", false, &e) == 0 && store_write_begin(s, &d, &e) == 0 &&
+            db_script(d, "INSERT INTO projects (name, private, created_us) VALUES ('a/half', 0, 1)",
+                      &e) == 0)
             IGNORE(write(pipe_fds[1], "k", 1)); /* the parent sees it or fails */
         for (;;)
             (void) pause();
@@ -318,7 +319,7 @@ struct crowd {
 static void *upload_and_read(void *arg)
 {
     struct crowd *c = arg;
-    const struct store_viewer all = { .all = true };
+    const struct store_viewer all = {.all = true};
 
     for (size_t i = atomic_fetch_add(&c->next, 1); i < 8; i = atomic_fetch_add(&c->next, 1)) {
         const struct package *p = &c->packages[i];
@@ -328,7 +329,8 @@ static void *upload_and_read(void *arg)
         bool is_new = false;
 
         if (spool_open(c->f->store, c->f->project_id, &p->digest, p->archive_len, &sp, &e) < 0 ||
-            spool_write(sp, p->archive, p->archive_len, &e) < 0 || spool_commit(sp, &is_new, &e) < 0 || !is_new)
+            spool_write(sp, p->archive, p->archive_len, &e) < 0 ||
+            spool_commit(sp, &is_new, &e) < 0 || !is_new)
             atomic_fetch_add(&c->failures, 1);
         spool_free(sp);
         if (doc_home(c->f->store, &all, &home, &e) < 0)
@@ -348,7 +350,7 @@ static void uploads_readers_and_judging_do_not_disturb_each_other(void **state)
     assert_non_null(c);
     c->f = f;
     for (size_t i = 0; i < 8; i++)
-        package_make(&(struct package_options){ .probes = 1 + (double) i }, f->key, &c->packages[i]);
+        package_make(&(struct package_options){.probes = 1 + (double) i}, f->key, &c->packages[i]);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, upload_and_read, c), 0);
     store_fixture_run(f, NULL, "NON_COMPARABLE", &first);

@@ -1,0 +1,255 @@
+/* Replay and judgement: what sound evidence means, and packages that lie. */
+#include "tests/server/store_fixture.h"
+
+#include <string.h>
+
+#include "base/json_in.h"
+
+static struct store_fixture *fixture(void **state)
+{
+    return *state;
+}
+
+static cJSON *stored(struct store_fixture *f, const char *run, enum store_document kind)
+{
+    const struct json_limits limits = {.max_bytes = 32 << 20};
+    AUTO_FREE char *bytes = NULL;
+    cJSON *j = NULL;
+    size_t len = 0;
+
+    MUST(store_run_document(f->store, run, kind, &bytes, &len, E));
+    MUST(json_parse(bytes, len, &limits, &j, E));
+    return j;
+}
+
+static void same_experiment_inside_limits_is_ok(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package run;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_run(f, &(struct package_options){.probes = 1.315, .executable = 2}, "OK", &run);
+    verdict = stored(f, run.run, STORE_VERDICT);
+    assert_int_equal(at(verdict, "/expected_comparisons")->valueint, 2);
+    assert_int_equal(at(verdict, "/made_comparisons")->valueint, 2);
+    assert_int_equal(strncmp(text_at(verdict, "/baseline"), "b-", 2), 0);
+    assert_string_equal(text_at(verdict, "/baseline") + 2, base.run);
+    package_free(&run);
+    store_fixture_run(f, &(struct package_options){.probes = 1.33, .executable = 3}, "REGRESSION",
+                      &run);
+    package_free(&run);
+    store_fixture_run(f, &(struct package_options){.capacity = 40000, .executable = 4},
+                      "NON_COMPARABLE", &run);
+    package_free(&run);
+    store_fixture_run(f, &(struct package_options){.rate = 10, .executable = 5}, "FAIL", &run);
+    package_free(&run);
+    package_free(&base);
+}
+
+static void branch_that_loosens_its_policy_gains_nothing(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package run;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    /* Locally OK under 50 %, and accepted under a lower floor. */
+    store_fixture_run(
+        f,
+        &(struct package_options){
+            .probes = 1.5, .tolerance_pct = 50, .baseline_run = base.run_dir, .executable = 2},
+        "REGRESSION", &run);
+    verdict = stored(f, run.run, STORE_VERDICT);
+    assert_true(cJSON_IsTrue(at(verdict, "/policy/differs")));
+    package_free(&run);
+    store_fixture_run(f, &(struct package_options){.rate = 40000, .min_rate = 1, .executable = 3},
+                      "FAIL", &run);
+    package_free(&run);
+    package_free(&base);
+}
+
+static void other_experiment_is_named(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package run;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_run(f, &(struct package_options){.command = "/bin/true", .executable = 2},
+                      "NON_COMPARABLE", &run);
+    verdict = stored(f, run.run, STORE_VERDICT);
+    assert_string_equal(text_at(verdict, "/reasons/0/code"), "NC-DEFINITION");
+    package_free(&run);
+    package_free(&base);
+}
+
+static void lying_packages_are_invalid_with_both_values(void **state)
+{
+    static const struct {
+        enum package_lie lie;
+        const char *code;
+    } lies[] = {{PACKAGE_ACCEPTANCE_PASS, "IN-ACCEPTANCE"},
+                {PACKAGE_ACCEPTANCE_VALUE, "IN-ACCEPTANCE"},
+                {PACKAGE_AUDIT_OK, "IN-AUDIT"},
+                {PACKAGE_AUDIT_VALUE, "IN-AUDIT"}};
+    struct store_fixture *f = fixture(state);
+    struct package base;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        bool acceptance = lies[i].lie == PACKAGE_ACCEPTANCE_PASS;
+        struct package_options o = {
+            .lie = lies[i].lie, .baseline_run = base.run_dir, .executable = 2};
+        struct ingest_result r;
+        struct store_run row;
+        struct package p;
+        struct err e = ERR_INIT;
+
+        o.probes = acceptance ? 1.31 : 1.5;
+        o.rate = acceptance ? 10 : 50000;
+        package_make(&o, f->key, &p);
+        store_fixture_push(f, &p, &r);
+        assert_string_equal(store_fixture_code(&r), lies[i].code);
+        assert_non_null(at(r.problem, "/reasons/0/packaged"));
+        assert_non_null(at(r.problem, "/reasons/0/recomputed"));
+        assert_false(json_equal(at(r.problem, "/reasons/0/packaged"),
+                                at(r.problem, "/reasons/0/recomputed")));
+        assert_int_equal(store_run_get(f->store, p.run, &row, &e), -1);
+        assert_int_equal(e.kind, ERR_NOTFOUND);
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+    package_free(&base);
+}
+
+static void honest_local_audit_is_accepted(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package p;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_run(f, &(struct package_options){.baseline_run = base.run_dir, .executable = 2},
+                      "OK", &p);
+    package_free(&p);
+    store_fixture_run(
+        f, &(struct package_options){.probes = 2, .baseline_run = base.run_dir, .executable = 3},
+        "REGRESSION", &p);
+    package_free(&p);
+    package_free(&base);
+}
+
+static void acceptance_is_computed_even_when_none_is_packaged(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    AUTO_JSON cJSON *acceptance = NULL;
+
+    store_fixture_run(f, &(struct package_options){.lie = PACKAGE_ACCEPTANCE_NONE}, "FAIL", &p);
+    acceptance = stored(f, p.run, STORE_ACCEPTANCE);
+    assert_string_equal(text_at(acceptance, "/checks/0/name"), "achieved rate");
+    assert_true(cJSON_IsTrue(at(acceptance, "/checks/0/passed")));
+    assert_true(at(acceptance, "/checks/0/actual")->valuedouble > 49999);
+    package_free(&p);
+}
+
+static void failed_runs_say_why(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    AUTO_JSON cJSON *a = NULL;
+    AUTO_JSON cJSON *b = NULL;
+
+    store_fixture_run(f, &(struct package_options){.exit_code = 3}, "FAIL", &p);
+    a = stored(f, p.run, STORE_VERDICT);
+    assert_string_equal(text_at(a, "/acceptance/failed/0"), "exit code");
+    package_free(&p);
+    store_fixture_run(f, &(struct package_options){.report_missing = true}, "FAIL", &p);
+    b = stored(f, p.run, STORE_VERDICT);
+    assert_string_equal(text_at(b, "/acceptance/failed/0"), "report");
+    package_free(&p);
+}
+
+static void dirty_source_is_never_compared(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package base;
+    struct package p;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_run(f, &(struct package_options){.dirty = true, .executable = 2},
+                      "NON_COMPARABLE", &p);
+    verdict = stored(f, p.run, STORE_VERDICT);
+    assert_string_equal(text_at(verdict, "/reasons/0/code"), "NC-SOURCE-DIRTY");
+    package_free(&p);
+    package_free(&base);
+}
+
+static void dirty_first_run_says_so(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    AUTO_JSON cJSON *verdict = NULL;
+
+    store_fixture_run(f, &(struct package_options){.dirty = true}, "NON_COMPARABLE", &p);
+    verdict = stored(f, p.run, STORE_VERDICT);
+    assert_string_equal(text_at(verdict, "/reasons/0/code"), "NC-BASELINE-NONE");
+    assert_string_equal(text_at(verdict, "/reasons/1/code"), "NC-SOURCE-DIRTY");
+    package_free(&p);
+}
+
+static void damaged_baseline_judges_nobody(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct ingest_result r;
+    struct store_run row;
+    struct package base;
+    struct package p;
+    struct err e = ERR_INIT;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
+    store_fixture_approve(f, base.run);
+    store_fixture_flip(f, base.hex, base.archive_len / 2);
+    package_make(&(struct package_options){.executable = 2}, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_int_equal(r.outcome, INGEST_FAILED);
+    assert_int_equal(store_run_get(f->store, p.run, &row, &e), -1);
+    ingest_result_fini(&r);
+    store_fixture_flip(f, base.hex, base.archive_len / 2);
+    store_fixture_push(f, &p, &r);
+    assert_int_equal(r.outcome, INGEST_STORED);
+    ingest_result_fini(&r);
+    package_free(&p);
+    package_free(&base);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(same_experiment_inside_limits_is_ok),
+        T(branch_that_loosens_its_policy_gains_nothing),
+        T(other_experiment_is_named),
+        T(lying_packages_are_invalid_with_both_values),
+        T(honest_local_audit_is_accepted),
+        T(acceptance_is_computed_even_when_none_is_packaged),
+        T(failed_runs_say_why),
+        T(dirty_source_is_never_compared),
+        T(dirty_first_run_says_so),
+        T(damaged_baseline_judges_nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
