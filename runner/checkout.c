@@ -16,7 +16,7 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_NOMEM, "checkout.memory", "out of memory");
 }
 
-int state_dir(const struct cli *c, char **out, struct err *e)
+int checkout_state_dir(const struct cli *c, char **out, struct err *e)
 {
     const char *xdg = cli_env(c, "XDG_STATE_HOME");
     const char *home = cli_env(c, "HOME");
@@ -99,7 +99,7 @@ int checkout_at(struct git *g, const char *rev, const char *state, struct err *e
     return 0;
 }
 
-int find_definition(const char *directory, const char *root, char **out, struct err *e)
+int checkout_find_definition(const char *directory, const char *root, char **out, struct err *e)
 {
     AUTO_FREE char *at = realpath(directory, NULL);
     size_t root_len = strlen(root);
@@ -152,7 +152,7 @@ static char *real_prefix(const char *path)
     return made;
 }
 
-int check_out_ignored(const struct git *g, const char *path, struct err *e)
+int checkout_check_ignored(const struct git *g, const char *path, struct err *e)
 {
     AUTO_FREE char *real = real_prefix(path);
     size_t root_len = strlen(g->root);

@@ -10,11 +10,12 @@
 #include "runner/git.h"
 
 /* $XDG_STATE_HOME/cleanrun, or ~/.local/state/cleanrun. Heap. */
-int state_dir(const struct cli *c, char **out, struct err *e) MUST_CHECK;
+int checkout_state_dir(const struct cli *c, char **out, struct err *e) MUST_CHECK;
 /* Replaces *g (the user's repository) by a clean checkout of rev below `state`. Submodules are
  * refused. */
 int checkout_at(struct git *g, const char *rev, const char *state, struct err *e) MUST_CHECK;
 /* Nearest cleanrun.yaml from `directory` upward, not above root. Heap path. */
-int find_definition(const char *directory, const char *root, char **out, struct err *e) MUST_CHECK;
+int checkout_find_definition(const char *directory, const char *root, char **out,
+                             struct err *e) MUST_CHECK;
 /* ERR_USAGE when `path` lies in the work tree and no .gitignore of the tree ignores it. */
-int check_out_ignored(const struct git *g, const char *path, struct err *e) MUST_CHECK;
+int checkout_check_ignored(const struct git *g, const char *path, struct err *e) MUST_CHECK;

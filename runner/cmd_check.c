@@ -22,7 +22,7 @@ static int load(const struct cli *c, const struct cli_args *a, struct definition
 
     if (a->n_args)
         path = strdup(a->args[0]);
-    else if (find_definition(c->directory, "/", &path, e) < 0)
+    else if (checkout_find_definition(c->directory, "/", &path, e) < 0)
         return -1;
     if (!path)
         return err_set(e, ERR_NOMEM, "check.memory", "out of memory");

@@ -17,26 +17,13 @@
 #include "experiment/acceptance.h"
 #include "experiment/tree.h"
 #include "runner/capture.h"
+#include "runner/finish.h"
 #include "runner/manifest_make.h"
 #include "runner/report.h"
 #include "runner/run.h"
 
 #define SAMPLES_DIR "samples"
 #define SAMPLES_FILE "samples/process.csv"
-
-/* What finishing adds to a run. */
-struct finish {
-    struct run *run;
-    struct buf csv;
-    cJSON *markers;
-    struct report report;
-    struct acceptance acceptance;
-    bool has_acceptance;
-    struct audit audit;
-    bool has_audit;
-    const char *status, *acceptance_status, *audit_status;
-    int64_t finished_us;
-};
 
 void run_fault(struct run *r, const char *format, ...)
 {
@@ -400,106 +387,6 @@ static int finish_measured(struct finish *f, struct err *e)
     return 0;
 }
 
-static const char *failed_check(const struct acceptance *a)
-{
-    const cJSON *check = NULL;
-
-    cJSON_ArrayForEach(check, json_get(a->document, "checks"))
-    {
-        if (!cJSON_IsTrue(json_get(check, "passed")) && cJSON_IsString(json_get(check, "name")))
-            return json_get(check, "name")->valuestring;
-    }
-    return "?";
-}
-
-/* The exit code of the local verdict (decisions C20, U19, C22). */
-static int local_exit(const struct finish *f)
-{
-    if (f->run->options.build_only || (f->run->plan.mode != PLAN_CLEAN && f->run->n_faults == 0))
-        return EXIT_NOTHING;
-    if (f->run->n_faults > 0)
-        return EXIT_FAIL;
-    return f->has_audit ? verdict_exit(f->audit.verdict) : EXIT_NON_COMPARABLE;
-}
-
-static const char *local_verdict(const struct finish *f)
-{
-    if (f->run->options.build_only || f->run->plan.mode != PLAN_CLEAN)
-        return NULL;
-    if (f->run->n_faults > 0)
-        return "FAIL";
-    return f->has_audit ? verdict_word(f->audit.verdict) : "NON_COMPARABLE";
-}
-
-static void tell_json(struct finish *f, int code)
-{
-    struct run *r = f->run;
-    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
-    AUTO_JSON cJSON *j = NULL;
-    AUTO_BUF struct buf b = {.data = NULL};
-    struct err ignored = ERR_INIT;
-    cJSON *list;
-
-    json_doc_init_object(&d);
-    json_add_string(&d, NULL, "event", "result");
-    json_add_string(&d, NULL, "run", r->id);
-    json_add_string(&d, NULL, "directory", r->dir.path);
-    json_add_string(&d, NULL, "status", f->status);
-    json_add_string(&d, NULL, "verdict", local_verdict(f));
-    json_add_string(&d, NULL, "acceptance", f->acceptance_status);
-    json_add_string(&d, NULL, "audit", f->audit_status);
-    list = json_add_array(&d, NULL, "faults");
-    for (size_t i = 0; i < r->n_faults; i++)
-        json_add_string(&d, list, NULL, r->faults[i]);
-    list = json_add_array(&d, NULL, "reasons");
-    if (f->has_audit) {
-        const cJSON *reason = NULL;
-
-        cJSON_ArrayForEach(reason, json_get(f->audit.document, "reasons"))
-        {
-            json_add_copy(&d, list, NULL, reason);
-        }
-    } else if (local_verdict(f) && r->n_faults == 0) {
-        cJSON *row = json_add_object(&d, list, NULL);
-
-        json_add_string(&d, row, "code", "NC-BASELINE-NONE");
-        json_add_string(&d, row, "text", "no baseline was named");
-    }
-    json_add_int(&d, NULL, "exit", code);
-    j = json_doc_take(&d, &ignored);
-    buf_init(&b, LIMIT_MIB(4));
-    json_write(&b, j, JSON_COMPACT);
-    if (!b.failed)
-        (void) fprintf(r->cli->out, "%s\n", b.data); /* flushed and checked by main */
-}
-
-static void tell(struct finish *f, int code)
-{
-    struct run *r = f->run;
-
-    if (r->options.json) {
-        tell_json(f, code);
-        return;
-    }
-    for (size_t i = 0; i < r->n_faults; i++)
-        cli_say(r->cli, "  - %s", r->faults[i] ? r->faults[i] : "?");
-    if (f->has_acceptance && f->acceptance.verdict == ACCEPTANCE_FAIL)
-        cli_say(r->cli, "acceptance FAIL, first at: %s (acceptance.json lists every check)",
-                failed_check(&f->acceptance));
-    if (!local_verdict(f))
-        cli_say(r->cli, "%-10s %s: no verdict comes of it", "result",
-                r->options.build_only ? "built" : "diagnostic run");
-    else if (f->has_audit || r->n_faults > 0)
-        cli_say(r->cli, "%-10s %s", "result", local_verdict(f));
-    else
-        cli_say(r->cli,
-                "%-10s NON_COMPARABLE  NC-BASELINE-NONE: no baseline was named; to propose this "
-                "run as one, push it "
-                "and have it reviewed (cleanrun help reasons)",
-                "result");
-    (void) fprintf(r->cli->out, "%s\n", r->dir.path); /* flushed and checked by main */
-}
-
 static int finish(struct finish *f, struct err *e)
 {
     struct run *r = f->run;
@@ -537,8 +424,8 @@ int run_finish(struct run *r, int *out_exit, struct err *e)
     result = !r->measured && !f.markers ? err_set(e, ERR_NOMEM, "finalize.memory", "out of memory")
                                         : finish(&f, e);
     if (result == 0) {
-        *out_exit = local_exit(&f);
-        tell(&f, *out_exit);
+        *out_exit = finish_exit(&f);
+        finish_tell(&f, *out_exit);
     }
     buf_fini(&f.csv);
     json_free(f.markers);

@@ -11,3 +11,6 @@ struct host_reader {
 };
 
 const struct host_reader *host_reader_find(const char *name);
+
+/* host_memory.c: the smallest memory limit over this process's groups, "none" without one. */
+char *host_memory_limit(const struct sysroot *root) MUST_CHECK;

@@ -37,7 +37,7 @@ struct loop_state {
     struct child_status status;
 };
 
-int signals_open(int *out_fd, struct err *e)
+int loop_signals_open(int *out_fd, struct err *e)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigset_t set;
@@ -52,7 +52,7 @@ int signals_open(int *out_fd, struct err *e)
     return *out_fd < 0 ? err_errno(e, "loop.signals", "cannot watch signals") : 0;
 }
 
-bool signals_pending(int signal_fd, int *out_signal)
+bool loop_signals_pending(int signal_fd, int *out_signal)
 {
     struct signalfd_siginfo info;
 
@@ -129,7 +129,7 @@ static void on_signal(struct loop_state *s)
 {
     int signal = 0;
 
-    if (!signals_pending(s->l->signal_fd, &signal))
+    if (!loop_signals_pending(s->l->signal_fd, &signal))
         return;
     if (s->kill_ns)
         kill_child(s); /* asked twice: no grace */

@@ -42,7 +42,7 @@ struct loop {
     size_t n_timers;
     uint64_t timeout_ms; /* 0: none */
     uint64_t grace_ms;   /* between SIGTERM and SIGKILL */
-    int signal_fd;       /* signals_open's, or -1 */
+    int signal_fd;       /* loop_signals_open's, or -1 */
 };
 
 enum loop_end {
@@ -61,9 +61,9 @@ struct loop_result {
 
 /* Blocks SIGINT, SIGTERM, SIGHUP and SIGPIPE for this process and gives a descriptor that reports
  * the first three. */
-int signals_open(int *out_fd, struct err *e) MUST_CHECK;
+int loop_signals_open(int *out_fd, struct err *e) MUST_CHECK;
 /* True when one of them is waiting (it is taken). */
-bool signals_pending(int signal_fd, int *out_signal);
+bool loop_signals_pending(int signal_fd, int *out_signal);
 
 /* Runs until the child ended and its streams are drained. The child is reaped in every case, also
  * on failure. */

@@ -63,8 +63,3 @@ void measure_fini(struct measure *m); /* accepts zeroed */
  */
 int measure_step(const struct measure_input *in, const cJSON *step, uint64_t timeout_ms,
                  struct loop_result *out, struct err *e) MUST_CHECK;
-
-/* The command line of the run: the plan's, with the mode's profiler before it. First word
- * "{executable}" means the artifact's own descriptor in clean mode. */
-int measure_argv(const struct measure_input *in, const char *const **out, bool *out_by_descriptor,
-                 struct err *e) MUST_CHECK;

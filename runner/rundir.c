@@ -24,7 +24,7 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_NOMEM, "rundir.memory", "out of memory");
 }
 
-int run_id_new(char out[RUN_ID_SIZE], struct err *e)
+int rundir_new_id(char out[RUN_ID_SIZE], struct err *e)
 {
     uint8_t bytes[4];
     char stamp[CLOCK_RFC3339_SIZE];
@@ -198,7 +198,7 @@ size_t rundir_sweep(const char *path)
     return removed;
 }
 
-int machine_lock(const char *path, int *out_fd, struct err *e)
+int rundir_lock_machine(const char *path, int *out_fd, struct err *e)
 {
     /* The lock file is never removed: a name that comes and goes is no lock. */
     AUTO_FD int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);

@@ -23,7 +23,7 @@ struct rundir {
 };
 
 /* A fresh run id: UTC start and eight random hex digits. */
-int run_id_new(char out[RUN_ID_SIZE], struct err *e) MUST_CHECK;
+int rundir_new_id(char out[RUN_ID_SIZE], struct err *e) MUST_CHECK;
 
 /* path must not exist (ERR_USAGE); its parents are made. A partial directory of the same name whose
  * runner is gone is removed first. */
@@ -38,4 +38,4 @@ size_t rundir_sweep(const char *path);
 
 /* One measurement per machine: takes the lock file, or ERR_BUSY naming the process that holds it.
  * The descriptor is the lock. */
-int machine_lock(const char *path, int *out_fd, struct err *e) MUST_CHECK;
+int rundir_lock_machine(const char *path, int *out_fd, struct err *e) MUST_CHECK;

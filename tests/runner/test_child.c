@@ -348,7 +348,7 @@ static void our_own_signal_interrupts_the_loop(void **state)
     int fd = -1;
 
     (void) state;
-    assert_int_equal(signals_open(&fd, &e), 0);
+    assert_int_equal(loop_signals_open(&fd, &e), 0);
     spec.argv = argv;
     spec.envp = envp;
     spec.path = PATH;

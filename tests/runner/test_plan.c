@@ -327,8 +327,8 @@ static void run_ids_are_valid_and_differ(void **state)
     struct err e = ERR_INIT;
 
     (void) state;
-    assert_int_equal(run_id_new(a, &e), 0);
-    assert_int_equal(run_id_new(b, &e), 0);
+    assert_int_equal(rundir_new_id(a, &e), 0);
+    assert_int_equal(rundir_new_id(b, &e), 0);
     assert_true(text_is_run_id(a));
     assert_string_not_equal(a, b);
 }
@@ -341,13 +341,13 @@ static void the_machine_lock_is_exclusive_and_names_its_holder(void **state)
     struct err e = ERR_INIT;
 
     (void) state;
-    assert_int_equal(machine_lock(path, &first, &e), 0);
-    assert_int_equal(machine_lock(path, &second, &e), -1);
+    assert_int_equal(rundir_lock_machine(path, &first, &e), 0);
+    assert_int_equal(rundir_lock_machine(path, &second, &e), -1);
     assert_int_equal(e.kind, ERR_BUSY);
     snprintf(words, sizeof words, "process %d", (int) getpid());
     assert_non_null(strstr(e.text, words));
     close(first);
-    assert_int_equal(machine_lock(path, &second, &e), 0);
+    assert_int_equal(rundir_lock_machine(path, &second, &e), 0);
     close(second);
     free(path);
     test_dir_free(dir);

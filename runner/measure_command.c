@@ -1,0 +1,165 @@
+#include "runner/measure_command.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/num.h"
+
+bool measure_is_executable_word(const cJSON *command)
+{
+    const cJSON *first = command ? command->child : NULL;
+
+    return first && !strcmp(first->valuestring, "{executable}");
+}
+
+static size_t count(const char *const *argv)
+{
+    size_t n = 0;
+
+    while (argv[n])
+        n++;
+    return n;
+}
+
+/* perf as the default profiler of a mode that only names it. */
+static int default_tool(const struct measure_input *in, const struct plan_word *words,
+                        size_t n_words, const char *const **out, struct err *e)
+{
+    const cJSON *tool = json_get(in->plan->mode_spec, "tool");
+    const cJSON *rate = json_get(in->plan->mode_spec, "rate");
+    bool switches = cJSON_IsTrue(json_get(in->plan->mode_spec, "context_switches"));
+    AUTO_JSON cJSON *command = cJSON_CreateArray();
+    char text[NUM_DOUBLE_TEXT];
+    const char *argv[16];
+    size_t n = 0;
+
+    if (!tool || strcmp(tool->valuestring, "perf") != 0)
+        return err_set(e, ERR_USAGE, "measure.tool",
+                       "mode %s names no command and no tool that has a default",
+                       plan_mode_word(in->plan->mode));
+    (void) num_double_shortest(rate ? rate->valuedouble : 499.0,
+                               text); /* its length is not needed */
+    argv[n++] = "perf";
+    argv[n++] = "record";
+    argv[n++] = "-q";
+    argv[n++] = "-F";
+    argv[n++] = text;
+    argv[n++] = "-g";
+    if (switches)
+        argv[n++] = "--switch-events";
+    argv[n++] = "-o";
+    argv[n++] = "{profile}/perf.data";
+    argv[n++] = "--";
+    for (size_t i = 0; command && i < n; i++)
+        if (!cJSON_AddItemToArray(command, cJSON_CreateString(argv[i])))
+            return arena_full(e);
+    if (!command)
+        return arena_full(e);
+    return plan_argv(command, words, n_words, in->arena, out, e);
+}
+
+int measure_argv(const struct measure_input *in, const char *const **out, bool *out_by_descriptor,
+                 struct err *e)
+{
+    const struct plan_word words[] = {
+        {"executable", in->artifact->path},
+        {"results", in->results_path},
+        {"profile", in->profile_path ? in->profile_path : ""},
+    };
+    const cJSON *tool = json_get(in->plan->mode_spec, "command");
+    const char *const *own = NULL, *const *prefix = NULL;
+    const char **both;
+    size_t n_prefix, n_own;
+
+    if (plan_argv(in->plan->run.command, words, ARRAY_LEN(words), in->arena, &own, e) < 0)
+        return -1;
+    *out_by_descriptor = !in->plan->mode_spec && measure_is_executable_word(in->plan->run.command);
+    *out = own;
+    if (!in->plan->mode_spec || (!tool && !json_get(in->plan->mode_spec, "tool"))) {
+        *out_by_descriptor = measure_is_executable_word(in->plan->run.command);
+        return 0;
+    }
+    if (tool ? plan_argv(tool, words, ARRAY_LEN(words), in->arena, &prefix, e) < 0
+             : default_tool(in, words, ARRAY_LEN(words), &prefix, e) < 0)
+        return -1;
+    assert(prefix && own); /* both succeeded */
+    n_prefix = count(prefix);
+    n_own = count(own);
+    both = arena_calloc(in->arena, n_prefix + n_own + 1, sizeof(*both));
+    if (!both)
+        return arena_full(e);
+    memcpy(both, prefix, n_prefix * sizeof(*both));
+    memcpy(both + n_prefix, own, n_own * sizeof(*both));
+    *out = both;
+    return 0;
+}
+
+static const char *conditioning_names(const struct measure_input *in)
+{
+    const cJSON *step = NULL;
+    const char *list = "";
+
+    cJSON_ArrayForEach(step, in->plan->conditioning)
+    {
+        if (json_get(step, "command"))
+            continue;
+        list = arena_printf(in->arena, "%s%s%s", list, *list ? "," : "",
+                            json_get(step, "name")->valuestring);
+        if (!list)
+            return NULL;
+    }
+    return list;
+}
+
+/* Every member of a `set` whose text names a place, or all of them. */
+static int add_filled(const struct measure_input *in, const cJSON *set, bool all,
+                      struct plan_variable *to, size_t *n, struct err *e)
+{
+    const struct plan_word words[] = {
+        {"executable", in->artifact->path},
+        {"results", in->results_path},
+        {"profile", in->profile_path ? in->profile_path : ""},
+    };
+    const cJSON *item = NULL;
+
+    cJSON_ArrayForEach(item, set)
+    {
+        const char *text = item->valuestring;
+
+        if (!all && !strchr(text, '{'))
+            continue;
+        text = plan_fill(text, words, ARRAY_LEN(words), in->arena);
+        if (!text)
+            return arena_full(e);
+        to[(*n)++] = (struct plan_variable){item->string, text};
+    }
+    return 0;
+}
+
+/* The run's environment: its own rules, the mode's additions, and the contract with the workload.
+ */
+int measure_environment(const struct measure_input *in, bool with_markers, const char *const **envp,
+                        cJSON **record, struct err *e)
+{
+    const cJSON *own = json_get(in->plan->run.env, "set");
+    const cJSON *mode = json_get(json_get(in->plan->mode_spec, "env"), "set");
+    size_t room = (size_t) cJSON_GetArraySize(own) + (size_t) cJSON_GetArraySize(mode) + 4, n = 0;
+    struct plan_variable *extra = arena_calloc(in->arena, room, sizeof(*extra));
+    const char *names = conditioning_names(in);
+
+    if (!names || !extra)
+        return arena_full(e);
+    if (add_filled(in, own, false, extra, &n, e) < 0 ||
+        add_filled(in, mode, true, extra, &n, e) < 0)
+        return -1;
+    extra[n++] = (struct plan_variable){"CLEANRUN_RESULTS", in->results_path};
+    extra[n++] = (struct plan_variable){"CLEANRUN_MODE", plan_mode_word(in->plan->mode)};
+    extra[n++] = (struct plan_variable){"CLEANRUN_CONDITIONING", names};
+    if (with_markers)
+        extra[n++] = (struct plan_variable){"CLEANRUN_PHASE_FD", "3"};
+    struct plan_sources from = {
+        .env = in->plan->run.env, .own = in->environment, .extra = extra, .n_extra = n};
+
+    return plan_environment(&from, in->arena, envp, record, e);
+}

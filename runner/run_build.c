@@ -1,0 +1,104 @@
+/* From the source tree to the exact executable on a known machine. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+#include "runner/elf.h"
+#include "runner/host.h"
+#include "runner/run.h"
+#include "runner/run_stages.h"
+
+static int write_definition(struct run *r, struct err *e)
+{
+    AUTO_FREE char *bytes = NULL;
+    size_t len = 0;
+
+    if (definition_write(r->definition, &bytes, &len, e) < 0)
+        return -1;
+    return file_write_at(r->dir.fd, "definition.json", bytes, len, 0644, e);
+}
+
+int run_fingerprint(struct run *r, struct err *e)
+{
+    AUTO_JSON cJSON *j = NULL;
+    AUTO_BUF struct buf b = {.data = NULL};
+
+    r->stage = "fingerprint";
+    if (write_definition(r, e) < 0 || source_take(&r->git, NULL, &r->start, e) < 0 ||
+        source_to_json(&r->start, &j, e) < 0)
+        return -1;
+    run_say(r, "source", "commit %.12s%s", r->start.commit,
+            r->start.dirty ? " with changes (never a baseline, never green)" : "");
+    buf_init(&b, LIMIT_KIB(64));
+    json_write(&b, j, JSON_PRETTY);
+    return buf_check(&b, e) < 0
+               ? -1
+               : file_write_at(r->dir.fd, "source-at-start.json", b.data, b.len, 0644, e);
+}
+
+/* A profile of a stripped program names no function: found now, not after the run. */
+static int check_debug_info(const struct run *r, struct err *e)
+{
+    bool there = false;
+
+    if (!cJSON_IsTrue(json_get(r->plan.mode_spec, "debug_info")))
+        return 0;
+    if (elf_has_debug_info(r->artifact.fd, &there, e) < 0)
+        return -1;
+    return there ? 0
+                 : err_set(e, ERR_SYS, "run.debug_info",
+                           "mode %s needs debug information, and '%s' has none",
+                           plan_mode_word(r->plan.mode), r->artifact.name);
+}
+
+int run_build(struct run *r, struct err *e)
+{
+    struct build_input in = {
+        .plan = &r->plan,
+        .source_fd = r->git.root_fd,
+        .run_fd = r->dir.fd,
+        .environment = r->cli->environment,
+        .signal_fd = r->signal_fd,
+        .arena = &r->arena,
+    };
+    char hex[DIGEST_HEX_SIZE];
+    uint64_t began = clock_monotonic_ns();
+
+    r->stage = "build";
+    if (build_run(&in, &r->build, e) < 0) {
+        r->interrupted = r->build.interrupted;
+        return -1;
+    }
+    run_say(r, "build", "done in %.1f s", (double) (clock_monotonic_ns() - began) / 1e9);
+    r->stage = "executable";
+    if (artifact_resolve(&in, r->git.root, &r->artifact, e) < 0)
+        return -1;
+    if (check_debug_info(r, e) < 0)
+        return -1;
+    digest_hex(&r->artifact.digest, hex);
+    run_say(r, "executable", "%s  sha256 %.16s…  (from %s)", r->artifact.name, hex,
+            r->artifact.resolved);
+    return 0;
+}
+
+int run_check_host(struct run *r, struct err *e)
+{
+    struct host_build known = {.toolchain = r->build.toolchain,
+                               .allocator = r->plan.build.allocator,
+                               .features = r->plan.build.features};
+    char why[200];
+
+    r->stage = "host";
+    if (host_facts(&r->sysroot, &known, &r->facts, e) < 0 ||
+        host_readings(&r->sysroot, &r->readings, e) < 0)
+        return -1;
+    if (host_breaks(r->plan.limits, r->facts, r->readings, why, sizeof(why)))
+        return err_set(e, ERR_SYS, "run.host", "this machine is not what the gate demands: %s",
+                       why);
+    return 0;
+}

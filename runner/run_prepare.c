@@ -1,0 +1,166 @@
+/* Preconditions of a run: nothing is built; every failure is the caller's to resolve. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "runner/checkout.h"
+#include "runner/envguard.h"
+#include "runner/run.h"
+#include "runner/run_stages.h"
+
+#define DEFAULT_LOCK "/run/lock/cleanrun.lock"
+#define FALLBACK_LOCK "/tmp/cleanrun.lock"
+
+static int open_definition(struct run *r, struct err *e)
+{
+    AUTO_FREE char *path = NULL;
+    AUTO_FREE char *bytes = NULL;
+    size_t len = 0;
+
+    if (r->options.definition)
+        path = strdup(r->options.definition);
+    else if (checkout_find_definition(r->options.at ? r->git.root : r->cli->directory, r->git.root,
+                                      &path, e) < 0)
+        return -1;
+    if (!path)
+        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
+    if (file_read(path, LIMIT_YAML, &bytes, &len, e) < 0)
+        return -1;
+    const char *name =
+        !strncmp(path, r->git.root, strlen(r->git.root)) ? path + strlen(r->git.root) + 1 : path;
+
+    return definition_file_parse(name, bytes, len, &r->file, e);
+}
+
+static int choose_gate(struct run *r, struct err *e)
+{
+    AUTO_BUF struct buf names = {.data = NULL};
+
+    r->definition = definition_file_gate(&r->file, r->options.gate);
+    if (r->definition)
+        return 0;
+    buf_init(&names, LIMIT_KIB(16));
+    for (size_t i = 0; i < r->file.n; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", r->file.gates[i].gate);
+    if (r->options.gate)
+        return err_set(e, ERR_USAGE, "run.gate", "no gate '%s'; there are: %s", r->options.gate,
+                       names.data);
+    return err_set(e, ERR_USAGE, "run.gate", "which gate? %s", names.data);
+}
+
+static int name_project(struct run *r, struct err *e)
+{
+    r->project = r->options.project ? r->options.project : r->definition->project;
+    if (!r->project)
+        return err_set(e, ERR_USAGE, "run.project",
+                       "no project: set `project: owner/name` in the definition or use --project");
+    if (!text_is_project(r->project))
+        return err_set(e, ERR_USAGE, "run.project", "'%s' is no project, owner/name", r->project);
+    return 0;
+}
+
+/* A mode's tool must exist before the build, not be missed after it. */
+static int check_tool(const struct run *r, struct err *e)
+{
+    const cJSON *command = json_get(r->plan.mode_spec, "command");
+    const cJSON *tool = json_get(r->plan.mode_spec, "tool");
+    const char *name = command ? command->child->valuestring : tool ? tool->valuestring : NULL;
+    const char *path = cli_env(r->cli, "PATH");
+    AUTO_FREE char *found = NULL;
+
+    if (!name || name[0] == '{')
+        return 0;
+    found = child_find_program(name, path);
+    if (!found)
+        return err_set(e, ERR_USAGE, "run.tool", "mode %s needs '%s', which is not installed here",
+                       plan_mode_word(r->plan.mode), name);
+    return 0;
+}
+
+static int check_preconditions(struct run *r, struct err *e)
+{
+    if (git_open(r->cli->directory, cli_env(r->cli, "PATH"), r->cli->environment, &r->git, e) < 0) {
+        e->kind = ERR_USAGE;
+        return -1;
+    }
+    if (r->options.out && checkout_check_ignored(&r->git, r->options.out, e) < 0)
+        return -1;
+    return reference_open(r->options.baseline, r->options.baseline_sha256, &r->reference, e);
+}
+
+static int take_lock(struct run *r, struct err *e)
+{
+    const char *path = cli_env(r->cli, "CLEANRUN_LOCK");
+    struct stat st;
+
+    if (!path || !*path)
+        path = stat("/run/lock", &st) == 0 && S_ISDIR(st.st_mode) ? DEFAULT_LOCK : FALLBACK_LOCK;
+    return rundir_lock_machine(path, &r->lock_fd, e);
+}
+
+static int read_definition(struct run *r, struct err *e)
+{
+    if (open_definition(r, e) < 0 || choose_gate(r, e) < 0 || name_project(r, e) < 0 ||
+        plan_read(r->definition, r->options.mode, &r->plan, e) < 0)
+        return -1;
+    if (envguard_check(&r->plan, r->cli->environment, e) < 0 ||
+        envguard_patterns(&r->plan, &r->patterns, e) < 0 || check_tool(r, e) < 0)
+        return -1;
+    return envguard_profile(&r->plan, r->git.root_fd, e);
+}
+
+static int open_directory(struct run *r, struct err *e)
+{
+    AUTO_FREE char *state = NULL;
+    AUTO_FREE char *runs = NULL;
+    AUTO_FREE char *path = NULL;
+    size_t swept;
+
+    if (rundir_new_id(r->id, e) < 0)
+        return -1;
+    r->started_us = clock_realtime_us();
+    if (r->options.out)
+        return rundir_open(r->options.out, &r->dir, e);
+    if (checkout_state_dir(r->cli, &state, e) < 0)
+        return -1;
+    if (asprintf(&runs, "%s/runs", state) < 0 || asprintf(&path, "%s/runs/%s", state, r->id) < 0)
+        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
+    swept = rundir_sweep(runs);
+    if (swept > 0)
+        run_say(r, "swept", "%zu unfinished runs of runners that died", swept);
+    return rundir_open(path, &r->dir, e);
+}
+
+/* --at: the definition is the revision's own, so the checkout comes first, under the lock. */
+static int move_to_revision(struct run *r, struct err *e)
+{
+    AUTO_FREE char *state = NULL;
+
+    if (!r->options.at)
+        return 0;
+    return checkout_state_dir(r->cli, &state, e) < 0
+               ? -1
+               : checkout_at(&r->git, r->options.at, state, e);
+}
+
+int run_prepare(struct run *r, struct err *e)
+{
+    r->stage = "prepare";
+    /* Overrides are refused before anything else is done, and again for the revision's own
+     * definition. */
+    if (check_preconditions(r, e) < 0 || (!r->options.at && read_definition(r, e) < 0))
+        return -1;
+    if (take_lock(r, e) < 0 || move_to_revision(r, e) < 0 ||
+        (r->options.at && read_definition(r, e) < 0))
+        return -1;
+    if (sysroot_open("/", &r->sysroot, e) < 0 || child_adopt_orphans(e) < 0)
+        return -1;
+    return open_directory(r, e);
+}
