@@ -92,7 +92,7 @@ static int load_reviewed(const struct job *j, struct reviewed *r, struct err *e)
 static int make_links(const struct job *j, const struct manifest *m, const char *baseline,
                       cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_BUF struct buf b = {.data = NULL};
 
     json_doc_init_object(&d);
@@ -141,7 +141,7 @@ static int count_attempts(const struct job *j, const struct manifest *m, cJSON *
 {
     AUTO_STORE_READ struct store_read read = {.db = NULL};
     AUTO_ATTEMPT_LIST struct attempt_list list = {.items = NULL};
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *root = NULL;
 
     json_doc_init_object(&d);

@@ -206,7 +206,7 @@ static int replay_audit(const struct evidence *ev, const struct package *p, stru
 int judge_replay(const struct evidence *ev, const struct package *p, cJSON **out_reasons,
                  struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *root = NULL;
     cJSON *list;
 
@@ -324,7 +324,7 @@ static struct definition judging(const struct package *p, const struct judge_bas
 static int add_policy(const struct package *p, const struct judge_baseline *baseline, cJSON **out,
                       struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     char reviewed[DIGEST_HEX_SIZE];
     char run[DIGEST_HEX_SIZE];
 

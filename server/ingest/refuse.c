@@ -40,7 +40,7 @@ static const char *keyid_of(const struct job *j, char out[KEYID_MAX])
 
 static int build_problem(const struct job *j, const struct refusal *r, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_BUF struct buf link = {.data = NULL};
     char when[CLOCK_RFC3339_SIZE];
     char hex[DIGEST_HEX_SIZE] = "";
@@ -103,7 +103,7 @@ static int finish(struct job *j, struct refusal *r, struct err *e)
 
 static int one_reason(const char *code, const char *text, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *root = NULL;
     cJSON *list;
     cJSON *reason;
@@ -125,7 +125,7 @@ static int one_reason(const char *code, const char *text, cJSON **out, struct er
 /* The stages when verification could not even begin. */
 static int unread_stages(const char *why, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *root = NULL;
     cJSON *list;
 

@@ -78,7 +78,7 @@ int doc_baselines(struct store *s, const char *project, const char *gate, cJSON 
                   struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     struct store_project p;
     struct listed listed = {.n = 0};
     char page[256];
@@ -299,7 +299,7 @@ static int add_refused(struct json_doc *d, struct db *db, int64_t project_id, co
 int doc_gate(struct store *s, const char *project, const char *gate, cJSON **out, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_FREE char *definition = NULL;
     struct store_project p;
     struct listed listed = {.n = 0};
@@ -405,7 +405,7 @@ int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
     AUTO_QUERY struct query q = {.statement = NULL};
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_DEFINITION struct definition def = {.gate = NULL};
     const char *run;
     const char *bytes;

@@ -192,7 +192,7 @@ static int add_runners(struct json_doc *d, struct db *db, const struct store_vie
 int doc_home(struct store *s, const struct store_viewer *viewer, cJSON **out, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     struct gates g = {.d = &d, .viewer = viewer};
     cJSON *totals;
 
@@ -241,7 +241,7 @@ int doc_project(struct store *s, const char *project, cJSON **out, struct err *e
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
     AUTO_QUERY struct query unsigned_attempts = {.statement = NULL};
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     struct store_viewer viewer = {.all = true}; /* the caller has checked who asks */
     struct gates g = {.d = &d, .viewer = &viewer, .with_baseline = true};
     struct store_project p;
@@ -272,7 +272,7 @@ int doc_project(struct store *s, const char *project, cJSON **out, struct err *e
 int doc_check(struct store *s, const char *project, const char *commit, cJSON **out, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     struct store_project p;
     const struct check_question ask = {
         .project = &p, .name = project, .commit = commit, .now_us = clock_realtime_us()};
@@ -297,7 +297,7 @@ int doc_check(struct store *s, const char *project, const char *commit, cJSON **
 
 int doc_keys(struct store *s, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d;
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_FREE char *pem = NULL;
     const struct public_key *key = store_key(s) ? private_key_public(store_key(s)) : NULL;
     cJSON *list;
