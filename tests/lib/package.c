@@ -60,6 +60,7 @@ struct maker {
     struct package *p;
     int fd; /* of the run directory */
     struct definition_file definitions;
+    const struct definition *gate; /* one of them */
     cJSON *acceptance;
     cJSON *audit;
     struct tree tree;
@@ -111,6 +112,9 @@ static void set_defaults(struct maker *k)
     o->command = o->command ? o->command : "{executable}";
     o->executable = o->executable ? o->executable : 1;
     o->fact = o->fact ? o->fact : "same";
+    o->report_name = o->report_name ? o->report_name : PACKAGE_REPORT;
+    o->samples = o->samples ? o->samples : "t_ms,rss_kib\n0,4096\n100,4100\n200,4104\n";
+    o->markers = o->markers ? o->markers : "[]";
     if (o->run)
         assert_true(snprintf(k->p->run, sizeof k->p->run, "%s", o->run) == 25);
     else
@@ -134,13 +138,18 @@ static void write_definition(struct maker *k)
     size_t len = 0;
 
     buf_init(&yaml, TEXT_MAX);
-    buf_printf(&yaml, definition_yaml, k->o.project, k->o.gate, k->o.machine_class, k->o.command,
-               k->o.min_rate, k->o.tolerance_pct);
+    if (k->o.definition)
+        buf_puts(&yaml, k->o.definition);
+    else
+        buf_printf(&yaml, definition_yaml, k->o.project, k->o.gate, k->o.machine_class,
+                   k->o.command, k->o.min_rate, k->o.tolerance_pct);
     if (k->o.confirm)
         buf_printf(&yaml, "    confirm: %d\n", k->o.confirm);
     MUST(buf_check(&yaml, E));
     MUST(definition_file_parse("cleanrun.yaml", yaml.data, yaml.len, &k->definitions, E));
-    MUST(definition_write(&k->definitions.gates[0], &text, &len, E));
+    k->gate = definition_file_gate(&k->definitions, k->o.gate);
+    assert_non_null(k->gate);
+    MUST(definition_write(k->gate, &text, &len, E));
     test_write(k->p->run_dir, "definition.json", text, len);
 }
 
@@ -184,20 +193,26 @@ static void write_logs(struct maker *k)
 static void write_report(struct maker *k)
 {
     AUTO_BUF struct buf b = {.data = NULL};
+    AUTO_FREE char *name = NULL;
 
     tree_init(&k->tree);
     if (k->o.build_only || k->o.report_missing)
         return;
     buf_init(&b, TEXT_MAX);
-    buf_printf(&b,
-               "{\"scenario\":\"kvcache\",\"load\":{\"capacity\":%d},\"results\":{\"rate\":%.17g,"
-               "\"probes\":%.17g},"
-               "\"note\":\"%s\"}\n",
-               k->o.capacity, k->o.rate, k->o.probes, k->p->run);
-    write_file(k, "results/" PACKAGE_REPORT, &b);
-    test_write_text(k->p->run_dir, "samples/process.csv",
-                    "t_ms,rss_kib\n0,4096\n100,4100\n200,4104\n");
-    MUST(tree_add(&k->tree, PACKAGE_REPORT, b.data, b.len, E));
+    if (k->o.report)
+        buf_puts(&b, k->o.report);
+    else
+        buf_printf(
+            &b,
+            "{\"scenario\":\"kvcache\",\"load\":{\"capacity\":%d},\"results\":{\"rate\":%.17g,"
+            "\"probes\":%.17g},"
+            "\"note\":\"%s\"}\n",
+            k->o.capacity, k->o.rate, k->o.probes, k->p->run);
+    assert_true(asprintf(&name, "results/%s", k->o.report_name) > 0);
+    write_file(k, name, &b);
+    if (k->o.samples[0])
+        test_write_text(k->p->run_dir, "samples/process.csv", k->o.samples);
+    MUST(tree_add(&k->tree, k->o.report_name, b.data, b.len, E));
 }
 
 static bool captured(const struct maker *k)
@@ -221,15 +236,21 @@ static void exchange(cJSON *root, const char *parent, const char *key, cJSON *va
 static void make_acceptance(struct maker *k)
 {
     struct acceptance a = {.document = NULL};
-    const struct acceptance_input in = {
-        .definition = &k->definitions.gates[0],
+    AUTO_JSON cJSON *markers = NULL;
+    bool derived = k->gate && json_get(json_get(k->gate->experiment, "sampling"), "into");
+    struct acceptance_input in = {
+        .definition = k->gate,
         .report = captured(k) ? k->tree.files[0].report : NULL,
-        .report_path = PACKAGE_REPORT,
+        .report_path = k->o.report_name,
+        .samples_csv = derived ? k->o.samples : NULL,
+        .samples_len = derived ? strlen(k->o.samples) : 0,
     };
 
     k->acceptance_status = "NOT_APPLICABLE";
     if (!captured(k) || strcmp(k->o.mode, "clean") != 0)
         return;
+    MUST(json_parse(k->o.markers, strlen(k->o.markers), NULL, &markers, E));
+    in.phase_markers = derived ? markers : NULL;
     MUST(acceptance_evaluate(&in, &a, E));
     k->acceptance_status = a.verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL";
     k->acceptance = a.document;
@@ -286,10 +307,13 @@ static cJSON *make_manifest(const struct maker *k)
     const char *report_status = k->o.build_only ? "NOT_EXPECTED"
                                 : captured(k)   ? "CAPTURED"
                                                 : "MISSING";
+    char report_name[256] = "null";
     cJSON *j = NULL;
 
-    digest_hex(&k->definitions.gates[0].experiment_digest, experiment);
-    digest_hex(&k->definitions.gates[0].policy_digest, policy);
+    if (captured(k))
+        (void) snprintf(report_name, sizeof report_name, "\"%s\"", k->o.report_name);
+    digest_hex(&k->gate->experiment_digest, experiment);
+    digest_hex(&k->gate->policy_digest, policy);
     buf_init(&b, TEXT_MAX);
     buf_printf(
         &b,
@@ -307,8 +331,8 @@ static cJSON *make_manifest(const struct maker *k)
                "s\",\"audit_status\":\"%s\","
                "\"definition\":{\"experiment_sha256\":\"%s\",\"policy_sha256\":\"%s\"},\"source\":{"
                "\"start\":",
-               report_status, captured(k) ? "\"" PACKAGE_REPORT "\"" : "null", k->acceptance_status,
-               k->audit_status, experiment, policy);
+               report_status, report_name, k->acceptance_status, k->audit_status, experiment,
+               policy);
     source_text(k, false, &b);
     buf_puts(&b, ",\"end\":");
     source_text(k, true, &b);
@@ -318,11 +342,16 @@ static cJSON *make_manifest(const struct maker *k)
                  "patterns\":[],\"profile\":{}},"
                  "\"machine\":{\"facts\":{");
     put_facts(k, &b);
-    buf_puts(&b, "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":"
-                 "null,\"baseline\":null,"
-                 "\"conditioning\":{\"steps\":[],\"sha256\":\"" SOURCE_HASH
-                 "\"},\"phase_markers\":[],\"coverage\":[],"
-                 "\"control\":null,\"runner\":{\"version\":\"0.1.0\"},\"files\":[]}");
+    buf_puts(&b,
+             "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":"
+             "null,\"baseline\":null,"
+             "\"conditioning\":{\"steps\":[],\"sha256\":\"" SOURCE_HASH "\"},\"phase_markers\":");
+    buf_puts(&b, k->o.markers);
+    buf_printf(&b,
+               ",\"coverage\":[],\"control\":%s%s%s,\"runner\":{\"version\":\"0.1.0\"},"
+               "\"files\":[]}",
+               k->o.control ? "\"" : "", k->o.control ? k->o.control : "null",
+               k->o.control ? "\"" : "");
     MUST(buf_check(&b, E));
     MUST(json_parse(b.data, b.len, NULL, &j, E));
     return j;
@@ -351,14 +380,15 @@ static void make_audit(struct maker *k)
     char *paths[3];
     char *bytes[3];
     size_t len[3];
-    static const char report[] = "results/" PACKAGE_REPORT;
-    static const char *const names[] = {"manifest.json", "definition.json", report};
+    char report[256];
+    const char *const names[] = {"manifest.json", "definition.json", report};
     char id[64];
 
     tree_init(&base);
     k->audit_status = "NOT_APPLICABLE";
     if (!k->o.baseline_run || !captured(k) || strcmp(k->o.mode, "clean") != 0)
         return;
+    (void) snprintf(report, sizeof report, "results/%s", k->o.report_name);
     for (size_t i = 0; i < 3; i++) {
         copy_in(k, k->o.baseline_run, names[i]);
         paths[i] = test_join(k->o.baseline_run, names[i]);
@@ -366,7 +396,7 @@ static void make_audit(struct maker *k)
     }
     MUST(manifest_parse(bytes[0], len[0], &base_manifest, E));
     MUST(definition_parse(bytes[1], len[1], &base_definition, E));
-    MUST(tree_add(&base, PACKAGE_REPORT, bytes[2], len[2], E));
+    MUST(tree_add(&base, k->o.report_name, bytes[2], len[2], E));
     for (size_t i = 0; i < 3; i++) {
         free(paths[i]);
         free(bytes[i]);
@@ -375,7 +405,7 @@ static void make_audit(struct maker *k)
     (void) snprintf(id, sizeof id, "b-%s", base_manifest.run);
     {
         const struct audit_input in = {
-            .policy = &k->definitions.gates[0],
+            .policy = k->gate,
             .baseline = {.tree = &base,
                          .manifest = base_manifest.document,
                          .definition = &base_definition,
@@ -383,7 +413,7 @@ static void make_audit(struct maker *k)
                          .root = "baseline"},
             .current = {.tree = &k->tree,
                         .manifest = manifest,
-                        .definition = &k->definitions.gates[0],
+                        .definition = k->gate,
                         .id = k->p->run,
                         .root = "."},
         };

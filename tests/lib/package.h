@@ -37,6 +37,12 @@ struct package_options {
     const char *command;       /* "{executable}": another one is another experiment */
     const char *fact;          /* value of every machine fact; "same" */
     const char *baseline_run;  /* a run directory to compare with locally; NULL: none */
+    const char *definition;    /* text of a cleanrun.yaml that holds the gate; one is made */
+    const char *report;        /* the report's text; one is made */
+    const char *report_name;   /* PACKAGE_REPORT */
+    const char *samples;       /* text of samples/process.csv; three rows */
+    const char *markers;       /* JSON array of phase markers; none */
+    const char *control;       /* run id of a diagnostic run's clean one; none */
     double probes;             /* 1.31, gated: higher is worse, tolerance 1 % */
     double rate;               /* 50000; at least 49000 is accepted */
     double tolerance_pct;      /* 1 */
