@@ -30,6 +30,7 @@ struct service {
     char *base_url;
     struct api api; /* owns what it points to, but for base_url */
     struct workers *workers;
+    struct listener *listener;
     uint64_t generation; /* of the store, as last seen */
 };
 
@@ -104,7 +105,7 @@ static int open_listener(struct service *s, int listen_fd, struct err *e)
     };
 
     o.routes = api_routes(&o.n_routes);
-    return listener_start(&o, &s->api.listener, e);
+    return listener_start(&o, &s->listener, e);
 }
 
 int service_start(const struct config *config, int listen_fd, struct service **out, struct err *e)
@@ -140,7 +141,7 @@ void service_tick(struct service *s)
     uint64_t now = 0;
     struct err e = ERR_INIT;
 
-    listener_tick(s->api.listener);
+    listener_tick(s->listener);
     if (store_generation(s->api.store, &now, &e) < 0) {
         log_event(LOG_ERROR, "store.generation", "code=%s text=\"%s\"", e.code, e.text);
         cache_bump(s->api.cache);
@@ -172,19 +173,19 @@ void service_stop(struct service *s)
     if (!s)
         return;
     a = &s->api;
-    if (a->listener) {
-        listener_quiesce(a->listener);
-        if (!wait_quiet(a->listener, (uint64_t) s->config->drain_s * UINT64_C(1000000000)))
+    if (s->listener) {
+        listener_quiesce(s->listener);
+        if (!wait_quiet(s->listener, (uint64_t) s->config->drain_s * UINT64_C(1000000000)))
             log_event(LOG_WARN, "service.cut", "requests=%zu",
-                      atomic_load(&listener_counters(a->listener)->active));
-        listener_close_gate(a->listener);
+                      atomic_load(&listener_counters(s->listener)->active));
+        listener_close_gate(s->listener);
     }
     ingest_stop(a->ingest);
     if (s->workers)
         workers_drain(s->workers);
-    if (a->listener)
-        (void) wait_quiet(a->listener, UINT64_C(1000000000)); /* the last answers go out */
-    listener_stop(a->listener);
+    if (s->listener)
+        (void) wait_quiet(s->listener, UINT64_C(1000000000)); /* the last answers go out */
+    listener_stop(s->listener);
     workers_stop(s->workers);
     cache_free(a->cache);
     digest_memo_free(a->memo);

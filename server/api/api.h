@@ -22,7 +22,6 @@ struct assets;
 struct cache;
 struct digest_memo;
 struct ingest;
-struct listener;
 struct pages;
 struct store;
 
@@ -35,8 +34,7 @@ struct api {
     struct pages *pages;
     struct assets *assets;
     struct cache *cache;
-    struct listener *listener; /* for its counters; set before the first request is served */
-    struct digest_memo *memo;  /* digests of bundles */
+    struct digest_memo *memo; /* digests of bundles */
     int64_t started_us;
 };
 

@@ -197,7 +197,7 @@ enum route_result health_metrics(struct request *q)
                m.open ? "_info" : "");
     gauge(&m, "start_time_seconds", "seconds", "When the process started, since 1970.",
           (uint64_t) a->started_us / 1000000);
-    write_http(&m, listener_counters(a->listener));
+    write_http(&m, listener_counters(q->listener));
     gauge(&m, "http_cache_bytes", "bytes", "Bytes held by the answer cache.",
           cache_bytes(a->cache));
     write_store(&m, &figures);

@@ -107,7 +107,7 @@ static cJSON *index_document(struct request *q)
     return json_doc_take(&d, NULL);
 }
 
-/* Text twins of help, which have no template: the document's lines. */
+/* Constant text that is no page. */
 static void reply_text(struct request *q, struct buf *b)
 {
     struct content *c = NULL;
@@ -124,22 +124,7 @@ static void reply_text(struct request *q, struct buf *b)
 
 enum route_result help_index(struct request *q)
 {
-    AUTO_BUF struct buf b = {.data = NULL};
-    size_t i = 0;
-
-    if (q->twin != TWIN_TEXT) {
-        page_reply(q, "help", index_document(q), REPLY_SETTLED, false);
-        return ROUTE_DONE;
-    }
-    buf_init(&b, LIMIT_PAGE);
-    buf_puts(&b, "Verdicts\n");
-    for (i = 0; i < ARRAY_LEN(meanings); i++)
-        buf_printf(&b, "  %-15s exit %d  %s\n", verdict_word(meanings[i].verdict),
-                   verdict_exit(meanings[i].verdict), meanings[i].means);
-    buf_puts(&b, "\nReasons (/help/reasons/CODE.txt)\n");
-    for (i = 0; i < reasons_count; i++)
-        buf_printf(&b, "  %-21s %s\n", reasons_table[i].code, reasons_table[i].title);
-    reply_text(q, &b);
+    page_reply(q, "help", index_document(q), REPLY_SETTLED, false);
     return ROUTE_DONE;
 }
 
@@ -164,18 +149,11 @@ static cJSON *reason_document(struct request *q, const struct reason_info *r)
 enum route_result help_reason(struct request *q)
 {
     const struct reason_info *r = reason_find(request_param(q, "code"));
-    AUTO_BUF struct buf b = {.data = NULL};
 
-    if (!r) {
-        reply_not_found(q);
-    } else if (q->twin == TWIN_TEXT) {
-        buf_init(&b, LIMIT_PAGE);
-        buf_printf(&b, "%s (%s): %s\n\n%s\n\n%s\n", r->code, verdict_of_code(r->code), r->title,
-                   r->text, r->resolve);
-        reply_text(q, &b);
-    } else {
+    if (r)
         page_reply(q, "reason", reason_document(q, r), REPLY_SETTLED, false);
-    }
+    else
+        reply_not_found(q);
     return ROUTE_DONE;
 }
 

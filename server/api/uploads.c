@@ -122,7 +122,8 @@ static bool is_envelope_type(const char *type)
     return len == strlen(TYPE_DSSE) && strncasecmp(type, TYPE_DSSE, len) == 0;
 }
 
-/* "?archive=sha256:HEX", optional: an altered archive posted with its old envelope is then told so. 400 when malformed. */
+/* "?archive=sha256:HEX", optional: an altered archive posted with its old envelope is then told so.
+ * 400 when malformed. */
 static bool read_archive(struct request *q, struct submission *s)
 {
     const char *text = request_query(q, "archive");
@@ -131,7 +132,8 @@ static bool read_archive(struct request *q, struct submission *s)
         return true;
     s->has_archive = strncmp(text, "sha256:", 7) == 0 && digest_parse(text + 7, &s->archive);
     if (!s->has_archive)
-        reply_problem(q, 400, "digest", "archive must be sha256: and 64 lower-case hex digits", NULL);
+        reply_problem(q, 400, "digest", "archive must be sha256: and 64 lower-case hex digits",
+                      NULL);
     return s->has_archive;
 }
 
