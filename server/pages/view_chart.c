@@ -286,17 +286,47 @@ void view_series(struct view *v, cJSON *root)
     add_ticks(v, chart, "x_ticks", &x, view_nice_step(x.high - x.low, 5), true);
 }
 
-static void add_phase(struct view *v, cJSON *list, const cJSON *marker, const cJSON *next,
-                      const struct axis *x, size_t number)
+/* A plan is no event: it has a row in the table, but nothing lasts from it or until it. */
+static bool is_planned(const cJSON *marker)
+{
+    return strncmp(view_str(marker, "kind"), "planned", 7) == 0;
+}
+
+static int compare_marks(const cJSON *a, const cJSON *b)
+{
+    double x = 0;
+    double y = 0;
+    bool has_x = view_double(a, "elapsed_ms", &x);
+    bool has_y = view_double(b, "elapsed_ms", &y);
+
+    if (has_x != has_y)
+        return has_x ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static double next_mark(const cJSON *marker, double otherwise)
+{
+    double t = otherwise;
+
+    if (is_planned(marker))
+        return otherwise;
+    for (const cJSON *p = view_next(marker); p; p = view_next(p)) {
+        if (!is_planned(p) && view_double(p, "elapsed_ms", &t))
+            return t;
+    }
+    return otherwise;
+}
+
+static void add_phase(struct view *v, cJSON *list, const cJSON *marker, const struct axis *x,
+                      size_t number)
 {
     double from = 0;
-    double to = 0;
+    double to;
     cJSON *o;
 
     if (!view_double(marker, "elapsed_ms", &from))
         return;
-    if (!view_double(next, "elapsed_ms", &to))
-        to = from;
+    to = next_mark(marker, from);
     o = json_add_object(&v->doc, list, NULL);
     add_span(v, o, x, from, to);
     percent(v, o, "middle", (x_of(x, from) + x_of(x, to)) / 2);
@@ -317,7 +347,7 @@ static void add_phase(struct view *v, cJSON *list, const cJSON *marker, const cJ
 
 void view_timeline(struct view *v, cJSON *root)
 {
-    const cJSON *phases = json_get(root, "phases");
+    cJSON *phases = view_get(root, "phases");
     struct axis x = {.low = INFINITY, .high = -INFINITY};
     size_t number = 1;
     cJSON *timeline;
@@ -335,17 +365,29 @@ void view_timeline(struct view *v, cJSON *root)
     }
     if (!(x.high > x.low))
         return;
+    view_sort(v, phases, compare_marks);
     timeline = json_add_object(&v->doc, root, "timeline");
     list = json_add_array(&v->doc, timeline, "phases");
     for (const cJSON *p = view_first(phases); p; p = view_next(p))
-        add_phase(v, list, p, p->next, &x, number++);
+        add_phase(v, list, p, &x, number++);
     view_format(v, timeline, "sentence", "%zu phase marks in %.1f seconds.", number - 1,
                 (x.high - x.low) / 1000);
     x = (struct axis){.low = x.low / 1000, .high = x.high / 1000};
     add_ticks(v, timeline, "x_ticks", &x, view_nice_step(x.high - x.low, 5), true);
 }
 
-/* A point that was not comparable is hollow and no line goes through it. */
+/* A point of another experiment, or one that was refused: nothing may be read from its distance to
+ * the others. */
+static bool is_apart(const cJSON *point)
+{
+    const cJSON *same = json_get(point, "same_experiment");
+    const char *verdict = view_str(point, "verdict");
+
+    return cJSON_IsFalse(same) || strcmp(verdict, "INVALID") == 0 ||
+           (!same && strcmp(verdict, "NON_COMPARABLE") == 0);
+}
+
+/* A point that stands apart is hollow and no line goes through it. */
 static void add_history_point(struct view *v, cJSON *chart, const cJSON *point, double x, double y)
 {
     cJSON *o = json_add_object(&v->doc, view_get(chart, "points"), NULL);
@@ -355,8 +397,8 @@ static void add_history_point(struct view *v, cJSON *chart, const cJSON *point, 
     percent(v, o, "y", y);
     json_add_bool(&v->doc, o, "bad",
                   strcmp(verdict, "REGRESSION") == 0 || strcmp(verdict, "FAIL") == 0);
-    json_add_bool(&v->doc, o, "hollow",
-                  strcmp(verdict, "NON_COMPARABLE") == 0 || verdict[0] == '\0');
+    json_add_bool(&v->doc, o, "hollow", is_apart(point));
+    json_add_bool(&v->doc, o, "mark", view_flag(point, "new_baseline"));
     json_add_string(&v->doc, o, "run", view_str(point, "run"));
 }
 
@@ -384,13 +426,12 @@ static void draw_history(struct view *v, cJSON *chart, const cJSON *points, cons
     for (const cJSON *p = view_first(points); p; p = view_next(p)) {
         double value;
         double x = n > 1 ? 2 + 96 * (double) i / (double) (n - 1) : 50;
-        const char *verdict = view_str(p, "verdict");
 
         if (!view_double(p, "value", &value))
             continue;
         i++;
         add_history_point(v, chart, p, x, y_of(y, value));
-        if (strcmp(verdict, "NON_COMPARABLE") == 0)
+        if (is_apart(p))
             add_history_line(v, chart, &b);
         else
             buf_printf(&b, "%s%.1f,%.1f", b.len ? " " : "", x * 10, y_of(y, value) * 10);
@@ -415,6 +456,7 @@ void view_history(struct view *v, cJSON *metric)
         if (!view_double(p, "value", &value))
             continue;
         view_number(v, p, "value_n", value, unit);
+        json_add_bool(&v->doc, p, "apart", cJSON_IsFalse(json_get(p, "same_experiment")));
         y.low = fmin(y.low, value);
         y.high = fmax(y.high, value);
         n++;

@@ -8,8 +8,8 @@
 #include "server/pages/view_parts.h"
 
 struct limit {
-    double baseline, current, delta, tolerance, floor;
-    bool has_baseline, has_current, has_delta, has_tolerance, has_floor;
+    double baseline, current, delta, tolerance, floor, value;
+    bool has_baseline, has_current, has_delta, has_tolerance, has_floor, has_value;
     bool lower_is_worse;
     bool near_zero; /* the floor decides, not the percentage */
 };
@@ -23,6 +23,7 @@ static struct limit read_limit(const cJSON *c)
     l.has_delta = view_double(c, "delta_pct", &l.delta);
     l.has_tolerance = view_double(c, "tolerance_pct", &l.tolerance);
     l.has_floor = view_double(c, "floor", &l.floor);
+    l.has_value = view_double(c, "limit", &l.value);
     l.near_zero = l.has_floor && l.has_baseline && fabs(l.baseline) < l.floor;
     return l;
 }
@@ -43,6 +44,22 @@ static void add_change(struct view *v, cJSON *c, const struct limit *l, struct v
     }
 }
 
+/* Near zero a percentage says nothing: the floor is the limit, or twice the baseline when that is
+ * more. */
+static void add_floor_limit(struct view *v, cJSON *c, const struct limit *l, struct view_unit unit)
+{
+    double value = l->has_value ? l->value : l->floor;
+    char text[VIEW_TEXT];
+
+    if (l->lower_is_worse) {
+        json_add_string(&v->doc, c, "limit_text", "none below the near-zero floor");
+        return;
+    }
+    view_num_text(value / unit.divisor, false, v->text, text);
+    view_format(v, c, "limit_text", "%s%s%s (%s)", text, unit.name[0] ? " " : "", unit.name,
+                value > l->floor ? "twice the baseline, near zero" : "near-zero floor");
+}
+
 static void add_limit(struct view *v, cJSON *c, const struct limit *l, struct view_unit unit)
 {
     char text[VIEW_TEXT];
@@ -50,8 +67,7 @@ static void add_limit(struct view *v, cJSON *c, const struct limit *l, struct vi
     if (!view_flag(c, "gated")) {
         json_add_string(&v->doc, c, "limit_text", "none");
     } else if (l->near_zero) {
-        view_num_text(l->floor / unit.divisor, false, v->text, text);
-        view_format(v, c, "limit_text", "floor %s %s", text, unit.name);
+        add_floor_limit(v, c, l, unit);
     } else if (l->has_tolerance) {
         view_pct_text(l->lower_is_worse ? -l->tolerance : l->tolerance, (double) NAN, v->text,
                       text);
@@ -131,7 +147,7 @@ static void name_worst(struct view *v, cJSON *root, const cJSON *worst)
     const cJSON *change = json_get(worst, "change");
     const char *space = view_str(after, "unit")[0] ? " " : "";
 
-    view_format(v, root, "say_strong", "%s %s%s%s, before %s%s%s%s%s; limit: %s.",
+    view_format(v, root, "say_strong", "%s %s%s%s, before %s%s%s%s%s; limit %s.",
                 view_str(worst, "label_shown"), view_str(after, "text"), space,
                 view_str(after, "unit"), view_str(before, "text"), space, view_str(before, "unit"),
                 change ? ", " : "", change ? view_str(change, "text") : "",
@@ -234,6 +250,8 @@ void view_reasons(struct view *v, cJSON *parent, const cJSON *reasons, const cJS
     json_add_bool(&v->doc, parent, "has_plain_reasons", plain->child != NULL);
     view_format(v, parent, "n_fields", "%zu", view_count(fields));
     view_format(v, parent, "n_reasons", "%zu", view_count(reasons));
+    view_format(v, parent, "reasons_said", "%zu reason%s", view_count(reasons),
+                view_count(reasons) == 1 ? "" : "s");
 }
 
 /* The names of the first fields, for the sentence. */

@@ -74,7 +74,12 @@ void view_sort(struct view *v, cJSON *array, int (*compare)(const cJSON *, const
  */
 void view_difference(struct view *v, cJSON *o, const cJSON *baseline, const cJSON *current);
 
+/* ---- view_checks.c: groups, failed ones and counts of an acceptance document */
+
+void view_checks(struct view *v, cJSON *acceptance);
+
 /* ---- view_chart.c: geometry in percent of the chart */
+
 void view_series(struct view *v, cJSON *root);
 void view_timeline(struct view *v, cJSON *root);
 void view_history(struct view *v, cJSON *metric);

@@ -5,7 +5,7 @@
 #include "base/json_in.h"
 #include "server/pages/view_parts.h"
 
-#define GROUP_NAME 128
+#define NAME_MAX_BYTES 128
 
 static const char *evidence_word(const cJSON *evidence)
 {
@@ -30,139 +30,11 @@ static const char *failed_stage(const cJSON *evidence)
     return "";
 }
 
-/* The part before the first separator: "results" of "/results/x" and of "results.x". */
-static void group_name(const char *check, char out[GROUP_NAME])
-{
-    size_t n = 0;
-
-    if (check[0] == '/')
-        check++;
-    while (check[n] && !strchr("./ ", check[n]) && n + 1 < GROUP_NAME) {
-        out[n] = check[n];
-        n++;
-    }
-    out[n] = '\0';
-}
-
-struct group {
-    char name[GROUP_NAME];
-    cJSON *node, *checks;
-    unsigned all, failed;
-};
-
-static struct group *find_group(struct view *v, cJSON *groups, struct group *table, size_t *n,
-                                size_t max, const char *name)
-{
-    struct group *g;
-
-    for (size_t i = 0; i < *n; i++) {
-        if (strcmp(table[i].name, name) == 0)
-            return &table[i];
-    }
-    if (*n == max)
-        return &table[max - 1];
-    g = &table[(*n)++];
-    memcpy(g->name, name, strlen(name) + 1);
-    g->node = json_add_object(&v->doc, groups, NULL);
-    json_add_string(&v->doc, g->node, "name", g->name);
-    g->checks = json_add_array(&v->doc, g->node, "checks");
-    return g;
-}
-
-static void add_check(struct view *v, cJSON *list, const cJSON *check)
-{
-    cJSON *o = json_add_object(&v->doc, list, NULL);
-    const cJSON *limit = json_get(check, "limit");
-    const cJSON *actual = json_get(check, "actual");
-    bool passed = view_flag(check, "passed");
-
-    json_add_string(&v->doc, o, "name", view_str(check, "name"));
-    json_add_string(&v->doc, o, "operator", view_str(check, "operator"));
-    json_add_string(&v->doc, o, "error", view_str(check, "error"));
-    view_word(v, o, "v", passed ? "PASS" : "FAIL");
-    if (cJSON_IsNumber(limit))
-        view_plain(v, o, "limit_n", limit->valuedouble);
-    else if (limit && !cJSON_IsNull(limit))
-        view_value(v, o, "limit_text", limit);
-    if (cJSON_IsNumber(actual))
-        view_plain(v, o, "actual_n", actual->valuedouble);
-    else if (actual && !cJSON_IsNull(actual))
-        view_value(v, o, "actual_text", actual);
-}
-
-static int compare_groups(const cJSON *a, const cJSON *b)
-{
-    return (int) view_flag(b, "bad") - (int) view_flag(a, "bad");
-}
-
-static int compare_checks(const cJSON *a, const cJSON *b)
-{
-    return (int) view_flag(json_get(a, "v"), "good") - (int) view_flag(json_get(b, "v"), "good");
-}
-
-static void finish_groups(struct view *v, cJSON *acceptance, cJSON *groups, struct group *table,
-                          size_t n)
-{
-    unsigned all = 0;
-    unsigned failed = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        all += table[i].all;
-        failed += table[i].failed;
-        json_add_bool(&v->doc, table[i].node, "bad", table[i].failed > 0);
-        view_format(v, table[i].node, "count", "%u of %u passed", table[i].all - table[i].failed,
-                    table[i].all);
-        view_word(v, table[i].node, "v", table[i].failed ? "FAIL" : "PASS");
-        view_sort(v, table[i].checks, compare_checks);
-    }
-    view_sort(v, groups, compare_groups);
-    view_format(v, acceptance, "n_all", "%u", all);
-    view_format(v, acceptance, "n_failed", "%u", failed);
-    json_add_bool(&v->doc, acceptance, "bad", failed > 0);
-    if (failed)
-        view_format(v, acceptance, "summary", "%u of %u checks failed", failed, all);
-    else
-        view_format(v, acceptance, "summary", "%u of %u checks passed", all, all);
-}
-
-/* The failed ones first and alone; then all, by the part of the report that they look at. */
-static void add_acceptance(struct view *v, cJSON *root)
-{
-    enum { GROUPS_MAX = 64 };
-    cJSON *acceptance = view_get(root, "acceptance");
-    const cJSON *checks = json_get(acceptance, "checks");
-    AUTO_FREE struct group *table = calloc(GROUPS_MAX, sizeof(*table));
-    cJSON *groups;
-    cJSON *failed;
-    size_t n = 0;
-
-    if (!table)
-        v->doc.failed = true;
-    if (!table || !cJSON_IsArray(checks))
-        return;
-    groups = json_add_array(&v->doc, acceptance, "groups");
-    failed = json_add_array(&v->doc, acceptance, "failed_checks");
-    for (const cJSON *c = view_first(checks); c; c = view_next(c)) {
-        char name[GROUP_NAME];
-        struct group *g;
-
-        group_name(view_str(c, "name"), name);
-        g = find_group(v, groups, table, &n, GROUPS_MAX, name);
-        g->all++;
-        add_check(v, g->checks, c);
-        if (!view_flag(c, "passed")) {
-            g->failed++;
-            add_check(v, failed, c);
-        }
-    }
-    finish_groups(v, acceptance, groups, table, n);
-}
-
 static void add_numbers(struct view *v, cJSON *w, const char *const *keys, size_t n,
                         const char *unit)
 {
     for (size_t i = 0; i < n; i++) {
-        char name[GROUP_NAME];
+        char name[NAME_MAX_BYTES];
         size_t len = strlen(keys[i]);
         double value;
 
@@ -249,10 +121,12 @@ static void add_answer(struct view *v, cJSON *root)
 void view_run(struct view *v, cJSON *root)
 {
     add_answer(v, root);
-    add_acceptance(v, root);
+    view_checks(v, view_get(root, "acceptance"));
     add_windows(v, root);
     add_facts(v, root);
     add_mapped(v, root);
+    json_add_bool(&v->doc, root, "has_next", view_count(json_get(root, "next")) > 0);
+    json_add_bool(&v->doc, root, "has_way_out", view_count(json_get(root, "next")) > 0);
     view_timeline(v, root);
     view_series(v, root);
     view_reasons(

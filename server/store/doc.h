@@ -38,6 +38,14 @@ int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const str
 const cJSON *doc_metric_of(const struct definition *def, const char *pointer, size_t *out_index);
 /* Label of a metric by place, else its pointer. Borrowed. */
 const char *doc_metric_label(const struct definition *def, size_t index, const char *otherwise);
+/* What the registry's commands are filled in with; NULL leaves the word. */
+struct doc_names {
+    const char *project, *gate, *run, *commit, *baseline_commit;
+};
+/* One step {text, command} of what to do next; command may be NULL. */
+void doc_step(struct json_doc *d, cJSON *list, const char *text, const char *command);
+/* The registry's advice for a code as a step: its prose, and its command with real names. */
+void doc_advice(struct json_doc *d, cJSON *list, const char *code, const struct doc_names *names);
 /* Rows {at, run, code, detail, keyid} of an attempts query that is bound; with_run: the run's name
  * is shown. */
 int doc_attempts(struct json_doc *d, cJSON *list, struct query *q, bool with_run,
@@ -60,6 +68,18 @@ void attempt_list_fini(struct attempt_list *l);
 /* {n, of, previous[]} under "attempt": of the stored run, or (run NULL) of one that comes now. */
 void attempt_list_write(const struct attempt_list *l, const char *run, struct json_doc *d,
                         cJSON *parent);
+
+/* All borrowed; each may be NULL. */
+struct measured {
+    const cJSON *definition; /* the canonical document */
+    const cJSON *report;
+    const cJSON *markers; /* the runner's */
+    const char *csv;      /* samples/process.csv */
+    size_t csv_len;
+};
+/* Adds "series", "phases" and "windows". Windows are what the report says where it says them
+ * (sampling.into), else computed now. */
+int doc_measured(struct json_doc *d, const struct measured *m, struct err *e) MUST_CHECK;
 
 struct check_question {
     const struct store_project *project;

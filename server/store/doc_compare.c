@@ -208,41 +208,22 @@ static int add_current(struct compare *c, struct db *db, bool damaged, struct er
 
 /* What to do next. */
 
-static void add_next(struct json_doc *d, cJSON *list, const char *text, const char *command)
+/* May a reviewer promote the run? Only then it is advised. */
+static bool may_be_baseline(const struct compare *c)
 {
-    cJSON *o = json_add_object(d, list, NULL);
-
-    json_add_string(d, o, "text", text);
-    json_add_string(d, o, "command", command);
+    return strcmp(c->run.status, "PASS") == 0 && !c->run.dirty && strcmp(c->run.mode, "clean") == 0;
 }
 
-/* The registry's advice for a code: prose, then one command in backticks. */
-static void add_advice(struct json_doc *d, cJSON *list, const char *code)
+static void add_refusal_steps(struct compare *c, cJSON *list, const char *approve)
 {
-    const struct reason_info *info = reason_find(code);
-    const char *from = info ? strchr(info->resolve, '`') : NULL;
-    const char *to = from ? strchr(from + 1, '`') : NULL;
-    AUTO_FREE char *text = NULL;
-    AUTO_FREE char *command = NULL;
-    size_t len;
-
-    if (!to)
-        return;
-    len = (size_t) (from - info->resolve);
-    while (len > 0 && info->resolve[len - 1] == ' ')
-        len--;
-    text = strndup(info->resolve, len);
-    command = strndup(from + 1, (size_t) (to - from - 1));
-    if (!text || !command)
-        d->failed = true;
-    else
-        add_next(d, list, text, command);
-}
-
-static void add_refusal_steps(struct compare *c, cJSON *list)
-{
+    const struct doc_names names = {.project = c->run.project,
+                                    .gate = c->run.gate,
+                                    .run = c->run.run,
+                                    .commit = c->run.commit,
+                                    .baseline_commit = c->base.commit};
     const cJSON *reason = NULL;
     const char *last = "";
+    bool meant = false;
 
     cJSON_ArrayForEach(reason, json_get(c->audit, "reasons"))
     {
@@ -251,8 +232,12 @@ static void add_refusal_steps(struct compare *c, cJSON *list)
         if (!cJSON_IsString(code) || strcmp(code->valuestring, last) == 0)
             continue; /* in registry order: equal codes stand together */
         last = code->valuestring;
-        add_advice(&c->d, list, last);
+        doc_advice(&c->d, list, last, &names);
+        meant =
+            meant || strcmp(last, "NC-IDENTITY-DIFFERS") == 0 || strcmp(last, "NC-DEFINITION") == 0;
     }
+    if (meant && may_be_baseline(c))
+        doc_step(&c->d, list, "If the change was meant, a reviewer promotes this run:", approve);
 }
 
 static void add_steps(struct compare *c)
@@ -271,14 +256,14 @@ static void add_steps(struct compare *c)
         "cleanrun-server baseline approve %s --project %s --gate %s --reviewer NAME --reason TEXT",
         c->run.run, c->run.project, c->run.gate); /* a cut hint is still a hint */
     if (v == VERDICT_OK) {
-        add_next(&c->d, list, "Nothing to do: the run is inside all limits.", NULL);
+        doc_step(&c->d, list, "Nothing to do: the run is inside all limits.", NULL);
     } else if (v == VERDICT_REGRESSION) {
-        add_next(&c->d, list, "Measure this commit again on your machine:", again);
-        add_next(&c->d, list, "If the change is meant, a reviewer promotes this run:", approve);
+        doc_step(&c->d, list, "Measure this commit again on your machine:", again);
+        doc_step(&c->d, list, "If the change is meant, a reviewer promotes this run:", approve);
     } else if (v == VERDICT_NON_COMPARABLE) {
-        add_refusal_steps(c, list);
+        add_refusal_steps(c, list, approve);
     } else if (v == VERDICT_FAIL) {
-        add_next(&c->d, list, "Correct what the failed checks name, then measure again:", again);
+        doc_step(&c->d, list, "Correct what the failed checks name, then measure again:", again);
     }
 }
 

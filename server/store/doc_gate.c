@@ -153,6 +153,7 @@ static int add_runs(struct json_doc *d, struct db *db, int64_t project_id, const
 struct series {
     char *path;
     char *metric;
+    char baseline[64]; /* what the last point was judged by */
     cJSON *points;
 };
 
@@ -160,6 +161,7 @@ struct history {
     struct json_doc *d;
     cJSON *list;
     const struct definition *def;
+    struct digest experiment; /* of the class's current baseline, else of the definition */
     struct series series[SERIES_MAX];
     size_t n;
 };
@@ -173,8 +175,8 @@ static void history_fini(struct history *h)
     h->n = 0;
 }
 
-static cJSON *new_series(struct history *h, const char *machine_class, const char *path,
-                         const char *metric)
+static struct series *new_series(struct history *h, const char *machine_class, const char *path,
+                                 const char *metric)
 {
     size_t index = 0;
     const cJSON *entry = doc_metric_of(h->def, metric, &index);
@@ -183,6 +185,7 @@ static cJSON *new_series(struct history *h, const char *machine_class, const cha
 
     if (!entry || h->n == SERIES_MAX)
         return NULL; /* no longer a metric of the gate */
+    *s = (struct series){.path = NULL};
     s->path = strdup(path);
     s->metric = strdup(metric);
     h->n++;
@@ -198,18 +201,58 @@ static cJSON *new_series(struct history *h, const char *machine_class, const cha
     json_add_string(h->d, o, "path", path);
     json_add_string(h->d, o, "class", machine_class);
     s->points = json_add_array(h->d, o, "points");
-    return s->points;
+    return s->points ? s : NULL;
 }
 
-static cJSON *series_for(struct history *h, size_t from, const char *machine_class,
-                         const char *path, const char *metric)
+static struct series *series_for(struct history *h, size_t from, const char *machine_class,
+                                 const char *path, const char *metric)
 {
     for (size_t i = from; i < h->n; i++) {
         if (h->series[i].path && h->series[i].metric && strcmp(h->series[i].path, path) == 0 &&
             strcmp(h->series[i].metric, metric) == 0)
-            return h->series[i].points;
+            return &h->series[i];
     }
     return new_series(h, machine_class, path, metric);
+}
+
+/* A point of another experiment than the definition's is not comparable with the rest. */
+static int add_history_point(struct history *h, struct series *s, const struct query *q,
+                             struct err *e)
+{
+    cJSON *o = json_add_object(h->d, s->points, NULL);
+    const char *baseline = query_get_text(q, 6);
+    struct digest experiment;
+
+    if (!query_get_digest(q, 5, &experiment))
+        return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+    json_add_string(h->d, o, "run", query_get_text(q, 0));
+    json_add_double(h->d, o, "value", query_get_double(q, 3));
+    json_add_string(h->d, o, "verdict", query_get_text(q, 4));
+    doc_time(h->d, o, "at", query_get_int(q, 7));
+    json_add_bool(h->d, o, "same_experiment", digest_equal(&experiment, &h->experiment));
+    json_add_string(h->d, o, "baseline", baseline);
+    json_add_bool(h->d, o, "new_baseline", baseline && strcmp(baseline, s->baseline) != 0);
+    if (baseline)
+        (void) snprintf(s->baseline, sizeof s->baseline, "%s", baseline); /* ids are shorter */
+    return 0;
+}
+
+/* Which experiment a class measures now. */
+static int find_experiment(struct history *h, struct db *db, int64_t project_id, const char *gate,
+                           const char *machine_class, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_CURRENT);
+    bool row = false;
+
+    query_int(&q, project_id);
+    query_text(&q, gate);
+    query_text(&q, machine_class);
+    if (query_step(&q, &row, e) < 0)
+        return -1;
+    h->experiment = h->def->experiment_digest;
+    if (row && !query_get_digest(&q, BASE_EXPERIMENT, &h->experiment))
+        return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+    return 0;
 }
 
 static int add_history_of(struct history *h, struct db *db, int64_t project_id, const char *gate,
@@ -220,21 +263,18 @@ static int add_history_of(struct history *h, struct db *db, int64_t project_id, 
     bool row = false;
     int rc;
 
+    if (find_experiment(h, db, project_id, gate, machine_class, e) < 0)
+        return -1;
     query_int(&q, project_id);
     query_text(&q, gate);
     query_text(&q, machine_class);
     query_int(&q, DOC_ROWS);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        cJSON *points =
+        struct series *s =
             series_for(h, from, machine_class, query_get_text(&q, 1), query_get_text(&q, 2));
-        cJSON *o;
 
-        if (!points)
-            continue;
-        o = json_add_object(h->d, points, NULL);
-        json_add_string(h->d, o, "run", query_get_text(&q, 0));
-        json_add_double(h->d, o, "value", query_get_double(&q, 3));
-        json_add_string(h->d, o, "verdict", query_get_text(&q, 4));
+        if (s && add_history_point(h, s, &q, e) < 0)
+            return -1;
     }
     return rc;
 }

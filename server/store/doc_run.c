@@ -7,16 +7,11 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "evidence/verify.h"
-#include "experiment/pointer.h"
-#include "experiment/samples.h"
-#include "experiment/window.h"
 #include "server/store/doc.h"
 #include "server/store/documents.h"
 #include "server/store/side.h"
 
 #define SAMPLES "samples/process.csv"
-#define POINTS_MAX                                                                                 \
-    500 /* of the drawn series: minimum and maximum of each of half as many stretches */
 
 struct run_doc {
     struct json_doc d;
@@ -148,158 +143,22 @@ static int read_member(struct run_doc *r, const char *path, size_t max, char **o
     return side_range(r->fd, &m, max, out, out_len, e);
 }
 
-static void add_point(struct json_doc *d, cJSON *list, const struct samples *s, size_t i)
-{
-    cJSON *p = json_add_array(d, list, NULL);
-
-    json_add_int(d, p, NULL, s->t_ms[i]);
-    json_add_int(d, p, NULL, s->rss_kib[i]);
-}
-
-/* Extremes of each stretch in their order, so that no spike vanishes from the drawing. */
-static void add_points(struct json_doc *d, cJSON *list, const struct samples *s)
-{
-    size_t stretches = POINTS_MAX / 2;
-
-    if (s->n <= POINTS_MAX) {
-        for (size_t i = 0; i < s->n; i++)
-            add_point(d, list, s, i);
-        return;
-    }
-    for (size_t k = 0; k < stretches; k++) {
-        size_t from = k * s->n / stretches;
-        size_t to = (k + 1) * s->n / stretches;
-        size_t low = from;
-        size_t high = from;
-
-        for (size_t i = from; i < to; i++) {
-            low = s->rss_kib[i] < s->rss_kib[low] ? i : low;
-            high = s->rss_kib[i] > s->rss_kib[high] ? i : high;
-        }
-        add_point(d, list, s, low < high ? low : high);
-        if (low != high)
-            add_point(d, list, s, low < high ? high : low);
-    }
-}
-
-static void add_series(struct json_doc *d, const struct samples *s)
-{
-    cJSON *o;
-
-    if (s->n == 0 || !s->t_ms) {
-        json_add_null(d, NULL, "series");
-        return;
-    }
-    o = json_add_object(d, NULL, "series");
-    add_points(d, json_add_array(d, o, "samples"), s);
-    json_add_int(d, o, "n_total", (int64_t) s->n);
-}
-
-/* Windows: what the report says of each, and where its bands lie on the raw samples. */
-
-static void add_band(struct json_doc *d, cJSON *list, double from, double to, double t,
-                     double median)
-{
-    cJSON *o = json_add_object(d, list, NULL);
-
-    json_add_double(d, o, "from_ms", from * 1000);
-    json_add_double(d, o, "to_ms", to * 1000);
-    json_add_double(d, o, "t_ms", t * 1000);
-    json_add_double(d, o, "median_mb", median);
-}
-
-static int add_bound(struct json_doc *d, cJSON *parent, const struct window_rule *rule,
-                     double start, double end, const struct samples *s, struct err *e)
-{
-    cJSON *bound = json_add_object(d, parent, "bound");
-    cJSON *bands;
-    struct window w = {.n = 0};
-    const struct window_request request = {
-        .start = start,
-        .end = end,
-        .boundary_factor = rule->boundary_factor,
-        .endpoint = &rule->endpoint,
-    };
-
-    json_add_double(d, bound, "start_ms", start * 1000);
-    json_add_double(d, bound, "end_ms", end * 1000);
-    bands = json_add_array(d, bound, "bands");
-    if (s->n == 0)
-        return 0;
-    if (window_evaluate(s, &request, &w, e) < 0)
-        return -1;
-    if (w.state != WINDOW_OK || w.endpoint.state != ENDPOINT_OK)
-        return 0;
-    add_band(d, bands, w.first, w.first + w.endpoint.band, w.endpoint.start_t,
-             w.endpoint.start_median);
-    add_band(d, bands, w.last - w.endpoint.band, w.last, w.endpoint.end_t, w.endpoint.end_median);
-    return 0;
-}
-
-static int add_window(struct json_doc *d, cJSON *list, const cJSON *said, const cJSON *rule_entry,
-                      const struct samples *s, struct err *e)
-{
-    const cJSON *start = json_get(said, "requested_start_secs");
-    const cJSON *end = json_get(said, "requested_end_secs");
-    const cJSON *field = NULL;
-    struct window_rule rule;
-    cJSON *o = json_add_object(d, list, NULL);
-
-    json_add_string(d, o, "name", said->string);
-    cJSON_ArrayForEach(field, said)
-    {
-        if (strcmp(field->string, "name") != 0 && strcmp(field->string, "bound") != 0)
-            json_add_copy(d, o, field->string, field);
-    }
-    if (!rule_entry || !cJSON_IsNumber(start) || !cJSON_IsNumber(end)) {
-        json_add_null(d, o, "bound");
-        return 0;
-    }
-    window_rule_from(rule_entry, &rule);
-    return add_bound(d, o, &rule, start->valuedouble, end->valuedouble, s, e);
-}
-
-static int add_windows(struct run_doc *r, const cJSON *report, const struct samples *s,
-                       struct err *e)
-{
-    AUTO_JSON cJSON *definition = NULL;
-    cJSON *list = json_add_array(&r->d, NULL, "windows");
-    const cJSON *into;
-    const cJSON *said = NULL;
-
-    if (doc_stored(r->db, r->run->run, STORE_DEFINITION, &definition, e) < 0)
-        return -1;
-    into = pointer_get(definition, "/experiment/sampling/into");
-    if (!cJSON_IsString(into) || !report)
-        return 0;
-    cJSON_ArrayForEach(said, json_get(pointer_get(report, into->valuestring), "windows"))
-    {
-        const cJSON *rule = json_get(pointer_get(definition, "/experiment/windows"), said->string);
-
-        if (cJSON_IsObject(said) && add_window(&r->d, list, said, rule, s, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int add_measured(struct run_doc *r, const cJSON *manifest, struct err *e)
 {
     const struct json_limits limits = {.max_bytes = LIMIT_REPORT};
-    AUTO_SAMPLES struct samples s = {.n = 0};
+    AUTO_JSON cJSON *definition = NULL;
     AUTO_JSON cJSON *report = NULL;
     AUTO_FREE char *csv = NULL;
     AUTO_FREE char *bytes = NULL;
     const cJSON *name = json_get(manifest, "report");
+    struct measured m = {.markers = json_get(manifest, "phase_markers")};
     struct err ignored = ERR_INIT;
     char path[LIMIT_RELNAME + 1];
-    size_t csv_len = 0;
     size_t len = 0;
 
-    if (read_member(r, SAMPLES, LIMIT_SAMPLES_FILE, &csv, &csv_len, e) < 0)
+    if (doc_stored(r->db, r->run->run, STORE_DEFINITION, &definition, e) < 0 ||
+        read_member(r, SAMPLES, LIMIT_SAMPLES_FILE, &csv, &m.csv_len, e) < 0)
         return -1;
-    if (csv)
-        IGNORE(samples_parse_csv(csv, csv_len, &s,
-                                 &ignored)); /* nothing is drawn of what is no series */
     if (cJSON_IsString(name)) {
         (void) snprintf(path, sizeof path, "results/%s",
                         name->valuestring); /* a cut name is not found */
@@ -309,12 +168,10 @@ static int add_measured(struct run_doc *r, const cJSON *manifest, struct err *e)
             IGNORE(json_parse(bytes, len, &limits, &report,
                               &ignored)); /* a malformed report shows no windows */
     }
-    add_series(&r->d, &s);
-    if (json_get(manifest, "phase_markers"))
-        json_add_copy(&r->d, NULL, "phases", json_get(manifest, "phase_markers"));
-    else
-        (void) json_add_array(&r->d, NULL, "phases"); /* failure stays in d */
-    return add_windows(r, report, &s, e);
+    m.definition = definition;
+    m.report = report;
+    m.csv = csv;
+    return doc_measured(&r->d, &m, e);
 }
 
 static void add_links(struct run_doc *r)
@@ -346,6 +203,29 @@ static int add_stored(struct run_doc *r, const char *key, enum store_document ki
     else
         json_add_null(&r->d, NULL, key);
     return 0;
+}
+
+/* What to do next, where no comparison says it: there was nothing to compare with. */
+static void add_steps(struct run_doc *r)
+{
+    const struct store_run *run = r->run;
+    const struct doc_names names = {
+        .project = run->project, .gate = run->gate, .run = run->run, .commit = run->commit};
+    const cJSON *verdict = json_get(r->d.root, "verdict");
+    cJSON *list = json_add_array(&r->d, NULL, "next");
+    const cJSON *reason = NULL;
+    bool promotable = strcmp(run->status, "PASS") == 0 && !run->dirty;
+
+    if (!cJSON_IsObject(verdict) || cJSON_IsString(json_get(verdict, "baseline")))
+        return;
+    cJSON_ArrayForEach(reason, json_get(verdict, "reasons"))
+    {
+        const cJSON *code = json_get(reason, "code");
+
+        if (cJSON_IsString(code) &&
+            (promotable || strcmp(code->valuestring, "NC-BASELINE-NONE") != 0))
+            doc_advice(&r->d, list, code->valuestring, &names);
+    }
 }
 
 static int runner_of(struct db *db, const char *run, char out[65], struct err *e)
@@ -383,6 +263,7 @@ static int write_run(struct run_doc *r, struct err *e)
         add_stored(r, "verdict", STORE_VERDICT, e) < 0 || add_files(r, e) < 0 ||
         add_measured(r, manifest, e) < 0)
         return -1;
+    add_steps(r);
     add_links(r);
     return 0;
 }

@@ -208,7 +208,8 @@ static const struct sql_statement statements[SQL_MAX] = {
                         "CONFLICT DO NOTHING",
                         true},
     [SQL_METRICS_OF_GATE] =
-        {"SELECT r.run, m.path, m.metric, m.value, " VERDICT_NOW " FROM runs r JOIN metrics m"
+        {"SELECT r.run, m.path, m.metric, m.value, " VERDICT_NOW
+         ", r.experiment, r.baseline, r.received_us FROM runs r JOIN metrics m"
          " ON m.run = r.id JOIN runners n ON n.id = r.runner"
          " WHERE r.project = ?1 AND r.gate = ?2 AND r.class = ?3 AND r.mode = 'clean' AND r.id IN"
          " (SELECT id FROM runs WHERE project = ?1 AND gate = ?2 AND class = ?3 AND mode = 'clean'"
