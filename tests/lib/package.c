@@ -21,6 +21,8 @@
 #include "experiment/definition.h"
 #include "experiment/facts.h"
 #include "experiment/pointer.h"
+#include "experiment/resources.h"
+#include "experiment/samples.h"
 #include "experiment/tree.h"
 
 #define MUST(call)                                                                                 \
@@ -190,6 +192,22 @@ static void write_logs(struct maker *k)
     test_write_text(k->p->run_dir, "host.json", "{}\n");
 }
 
+/* The report's text with the section that a runner adds. */
+static void put_derived(const struct maker *k, struct buf *out)
+{
+    AUTO_SAMPLES struct samples samples = {.n = 0};
+    AUTO_JSON cJSON *report = NULL;
+    AUTO_JSON cJSON *markers = NULL;
+    cJSON *section = NULL;
+
+    MUST(json_parse(k->o.report, strlen(k->o.report), NULL, &report, E));
+    MUST(json_parse(k->o.markers, strlen(k->o.markers), NULL, &markers, E));
+    MUST(samples_parse_csv(k->o.samples, strlen(k->o.samples), &samples, E));
+    MUST(resources_derive(k->gate, &samples, markers, &section, E));
+    assert_true(cJSON_AddItemToObject(report, "resources", section));
+    json_write(out, report, JSON_PRETTY);
+}
+
 static void write_report(struct maker *k)
 {
     AUTO_BUF struct buf b = {.data = NULL};
@@ -199,7 +217,9 @@ static void write_report(struct maker *k)
     if (k->o.build_only || k->o.report_missing)
         return;
     buf_init(&b, TEXT_MAX);
-    if (k->o.report)
+    if (k->o.derive)
+        put_derived(k, &b);
+    else if (k->o.report)
         buf_puts(&b, k->o.report);
     else
         buf_printf(

@@ -57,6 +57,7 @@ struct package_options {
     bool source_changed;
     bool build_only;
     bool report_missing;
+    bool derive; /* the report gets the section /resources that a runner derives from the samples */
 };
 
 struct package {
