@@ -153,12 +153,9 @@ static const struct yaml_node *member(const struct yaml_node *mapping, const cha
     return NULL;
 }
 
-static int check_top(const char *file, const struct yaml_node *root, struct err *e)
+static int check_top_keys(const char *file, const struct yaml_node *root, struct err *e)
 {
     static const char *const known[] = { "version", "project", "gates" };
-    const struct yaml_node *version = NULL;
-    const struct yaml_node *project = NULL;
-    const struct yaml_node *gates = NULL;
 
     if (root->kind != YAML_MAPPING)
         return err_set(e, ERR_INPUT, "definition.type", "%s:1:1: expected a mapping with version and gates", file);
@@ -169,6 +166,17 @@ static int check_top(const char *file, const struct yaml_node *root, struct err 
             return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s%s%s", file, n->key_line,
                            n->key_column, n->key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
+    return 0;
+}
+
+static int check_top(const char *file, const struct yaml_node *root, struct err *e)
+{
+    const struct yaml_node *version = NULL;
+    const struct yaml_node *project = NULL;
+    const struct yaml_node *gates = NULL;
+
+    if (check_top_keys(file, root, e) < 0)
+        return -1;
     version = member(root, "version");
     if (!version || version->kind != YAML_SCALAR || strcmp(version->text, "1") != 0)
         return err_set(e, ERR_INPUT, "definition.version", "%s:%zu:1: 'version: 1' is required", file,
@@ -186,29 +194,36 @@ static int check_top(const char *file, const struct yaml_node *root, struct err 
     return 0;
 }
 
+static int gates_from_yaml(const char *name, const struct yaml_node *root, struct definition_file *out, struct err *e)
+{
+    const struct yaml_node *gates = member(root, "gates");
+    const struct yaml_node *project = member(root, "project");
+
+    out->gates = gates ? calloc(gates->count, sizeof *out->gates) : NULL;
+    if (!out->gates)
+        return no_memory(e);
+    for (const struct yaml_node *n = gates->first; n; n = n->next) {
+        out->n++;
+        if (gate_from_yaml(name, project ? project->text : NULL, n, &out->gates[out->n - 1], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int definition_file_parse(const char *name, const char *bytes, size_t len, struct definition_file *out, struct err *e)
 {
     AUTO_ARENA struct arena arena = { 0 };
-    AUTO_DEFINITION_FILE struct definition_file made = { 0 };
+    struct definition_file made = { 0 };
     struct yaml_node *root = NULL;
-    const struct yaml_node *gates = NULL;
-    const struct yaml_node *project = NULL;
 
     arena_init(&arena, LIMIT_MIB(64));
     if (yaml_parse(name, bytes, len, &arena, &root, e) < 0 || check_top(name, root, e) < 0)
         return -1;
-    gates = member(root, "gates");
-    project = member(root, "project");
-    made.gates = gates ? calloc(gates->count, sizeof *made.gates) : NULL;
-    if (!made.gates)
-        return no_memory(e);
-    for (const struct yaml_node *n = gates->first; n; n = n->next) {
-        made.n++;
-        if (gate_from_yaml(name, project ? project->text : NULL, n, &made.gates[made.n - 1], e) < 0)
-            return -1;
+    if (gates_from_yaml(name, root, &made, e) < 0) {
+        definition_file_fini(&made);
+        return -1;
     }
     *out = made;
-    made = (struct definition_file){ 0 };
     return 0;
 }
 
@@ -286,15 +301,18 @@ static int check_document(const cJSON *document, struct err *e)
 
 int definition_parse(const char *bytes, size_t len, struct definition *out, struct err *e)
 {
-    AUTO_DEFINITION struct definition made = { 0 };
+    struct definition made = { 0 };
+    int rc = 0;
 
     if (json_parse(bytes, len, NULL, &made.document, e) < 0 || check_document(made.document, e) < 0)
-        return err_wrap(e, "definition.json");
-    if (settle(&made, e) < 0)
-        return -1;
-    *out = made;
-    made = (struct definition){ 0 };
-    return 0;
+        rc = err_wrap(e, "definition.json");
+    else
+        rc = settle(&made, e);
+    if (rc < 0)
+        definition_fini(&made);
+    else
+        *out = made;
+    return rc;
 }
 
 void definition_fini(struct definition *d)

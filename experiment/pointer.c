@@ -173,7 +173,7 @@ static int expand_all(const struct match *m, struct match_list *out, struct err 
                        : 0;
     AUTO_FREE const cJSON **children = NULL;
     const cJSON *child = NULL;
-    size_t i = 0;
+    size_t found = 0;
 
     if (n == 0)
         return 0;
@@ -182,16 +182,17 @@ static int expand_all(const struct match *m, struct match_list *out, struct err 
         return err_set(e, ERR_NOMEM, "pointer.memory", "out of memory");
     cJSON_ArrayForEach(child, m->value)
     {
-        children[i++] = child;
+        if (found < n)
+            children[found++] = child;
     }
     if (cJSON_IsObject(m->value))
-        qsort(children, n, sizeof *children, by_key);
-    for (i = 0; i < n; i++) {
+        qsort(children, found, sizeof *children, by_key);
+    for (size_t i = 0; i < found; i++) {
         char index[24];
+        const char *key = children[i] ? children[i]->string : NULL;
 
         (void) snprintf(index, sizeof index, "%zu", i);
-        if (match_add(out, m->pointer, cJSON_IsObject(m->value) ? children[i]->string : index, children[i],
-                      e) < 0)
+        if (match_add(out, m->pointer, key ? key : index, children[i], e) < 0)
             return -1;
     }
     return 0;

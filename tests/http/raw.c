@@ -161,7 +161,7 @@ void raw_read(struct raw *r, bool is_head, int timeout_ms, struct raw_response *
         continue;
     out->whole = want == SIZE_MAX ? r->closed : r->len >= want;
     out->body_len = r->len < want ? r->len : (size_t) want;
-    out->body = calloc(1, out->body_len + 1);
+    out->body = malloc(out->body_len < SIZE_MAX ? out->body_len + 1 : 1);
     assert_non_null(out->body);
     if (out->body_len > 0)
         memcpy(out->body, r->data, out->body_len);
