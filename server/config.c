@@ -52,11 +52,16 @@ static int unknown_flag(const char *word, struct err *e)
 {
     const char *names[SETTINGS];
     const char *near = NULL;
+    char name[32] = "";
+    size_t len = strcspn(word, "=");
     size_t i = 0;
 
     for (i = 0; i < SETTINGS; i++)
         names[i] = settings[i].flag;
-    near = text_nearest(word, names, SETTINGS);
+    if (len < sizeof name) {
+        memcpy(name, word, len);
+        near = text_nearest(name, names, SETTINGS);
+    }
     if (near)
         return err_set(e, ERR_USAGE, "config.flag", "unknown option '%s'; did you mean '%s'?", word,
                        near);

@@ -2,9 +2,13 @@
  * errors. */
 #include "tests/http/live.h"
 
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -439,6 +443,49 @@ static void readiness_is_told_to_the_service_manager(void **state)
     live_fini(&l);
 }
 
+/* As a service manager starts it: the socket is there before the program. */
+static void handed_socket_is_served(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t len = sizeof address;
+    struct live l;
+    AUTO_FREE char *path = NULL;
+    struct raw_response a;
+    int status = 0;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void) state;
+    live_init(&l);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (const struct sockaddr *) &address, sizeof address), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *) &address, &len), 0);
+    assert_true(asprintf(&path, "%s/server/cleanrun-server", test_build_root()) > 0);
+    l.pid = fork();
+    assert_true(l.pid >= 0);
+    if (l.pid == 0) {
+        char pid[32];
+
+        (void) snprintf(pid, sizeof pid, "%d", (int) getpid());
+        (void) setenv("LISTEN_PID", pid, 1);
+        (void) setenv("LISTEN_FDS", "1", 1);
+        (void) dup2(fd, 3);
+        (void) execl(path, path, "serve", "--data", l.data, (char *) NULL);
+        _exit(127);
+    }
+    (void) close(fd);
+    /* The kernel queues the connection until the program accepts it. */
+    raw_request(ntohs(address.sin_port),
+                "GET /version HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", &a);
+    assert_int_equal(a.status, 200);
+    raw_response_fini(&a);
+    assert_int_equal(kill(l.pid, SIGTERM), 0);
+    assert_int_equal(waitpid(l.pid, &status, 0), l.pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    l.pid = 0;
+    live_fini(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +503,7 @@ int main(void)
         cmocka_unit_test(healthcheck_tells_ready_from_absent),
         cmocka_unit_test(second_server_on_the_same_data_is_refused),
         cmocka_unit_test(readiness_is_told_to_the_service_manager),
+        cmocka_unit_test(handed_socket_is_served),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -515,6 +515,67 @@ static void pages_of_a_run_answer_in_every_form(void **state)
     }
 }
 
+/* Every GET of the published description answers as it says, with real values for its parameters.
+ */
+static void openapi_describes_what_is_served(void **state)
+{
+    struct fixture *f = *state;
+    const struct package *p = uploads_package(f->uploads, 10, 1000);
+    const char *const values[][2] = {
+        {"{owner}", "demo"},         {"{repository}", "kvcache"}, {"{run}", p->run},
+        {"{other}", p->run},         {"{gate}", UPLOAD_GATE},     {"{sha}", PACKAGE_COMMIT},
+        {"{path}", "manifest.json"}, {"{name}", "cleanrun-v1"},   {"{digest}", p->hex},
+    };
+    AUTO_JSON cJSON *description = NULL;
+    const cJSON *path = NULL;
+    struct raw_response a;
+    size_t n = 0;
+
+    put(f, p, 201);
+    post(f, p, 201);
+    get(f, "/api/v1/openapi.json", 200, &a);
+    description = parse(&a);
+    raw_response_fini(&a);
+    cJSON_ArrayForEach(path, json_get(description, "paths"))
+    {
+        const cJSON *operation = json_get(path, "get");
+        AUTO_FREE char *target = strdup(path->string);
+        AUTO_FREE char *type = NULL;
+        size_t i = 0;
+
+        for (i = 0; i < ARRAY_LEN(values); i++) {
+            char *at = strstr(target, values[i][0]);
+            char *filled = NULL;
+
+            if (!at)
+                continue;
+            assert_true(asprintf(&filled, "%.*s%s%s", (int) (at - target), target, values[i][1],
+                                 at + strlen(values[i][0])) > 0);
+            free(target);
+            target = filled;
+        }
+        assert_null(strchr(target, '{'));
+        raw_ask(f->live.port, "GET", target, NULL, NULL, 0, &a);
+        expect(&a, operation ? 200 : 405, target);
+        type = raw_header(&a, "Content-Type");
+        if (operation) {
+            const cJSON *content =
+                json_get(json_get(json_get(operation, "responses"), "200"), "content");
+            const cJSON *described = content->child;
+
+            type[strcspn(type, ";")] = '\0';
+            while (described && strcmp(described->string, type) != 0)
+                described = described->next;
+            /* a member's type depends on its name */
+            if (!described && !strstr(target, "/files/"))
+                fail_msg("%s: %s is not described", target, type);
+        }
+        raw_response_fini(&a);
+        n++;
+    }
+    assert_true(n >= 19);
+}
+
 static void damage_on_the_disk_is_told_at_the_next_read(void **state)
 {
     struct fixture *f = *state;
@@ -812,6 +873,7 @@ int main(void)
         cmocka_unit_test(run_id_with_another_archive_is_a_conflict),
         cmocka_unit_test(downloads_are_ranged_tagged_and_sandboxed),
         cmocka_unit_test(pages_of_a_run_answer_in_every_form),
+        cmocka_unit_test(openapi_describes_what_is_served),
         cmocka_unit_test(damage_on_the_disk_is_told_at_the_next_read),
         cmocka_unit_test(interrupted_uploads_leave_nothing),
         cmocka_unit_test(fifty_parallel_uploads_all_succeed),
