@@ -30,6 +30,8 @@
 #define LIMIT_ARCHIVE LIMIT_MIB(2048)
 #define LIMIT_RELNAME 100                  /* ustar's name field: no prefix field, no extension */
 #define LIMIT_RELNAME_SEGMENTS 8
+#define LIMIT_PACKAGE_FILES ((size_t) 65536) /* a package of several runs: their own limits bind before it */
+#define LIMIT_PACKAGE_INDEX LIMIT_MIB(16)    /* its index: about 200 bytes a file */
 #define LIMIT_KEYS 256                     /* keys in one keyring */
 #define LIMIT_PEM LIMIT_KIB(16)
 

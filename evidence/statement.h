@@ -19,6 +19,7 @@
 /* Opaque names, compared byte for byte and never fetched. The number is the major version: minor
  * ones only add. */
 #define STATEMENT_PREDICATE_RUN "https://cleanrun.dev/attestation/run/v1"
+#define STATEMENT_PREDICATE_PACKAGE "https://cleanrun.dev/attestation/package/v1"
 #define STATEMENT_PREDICATE_VSA "https://slsa.dev/verification_summary/v1"
 #define STATEMENT_VERDICT_FIELD                                                                    \
     "https://cleanrun.dev/verdict/v1" /* our extension inside the VSA predicate */

@@ -73,6 +73,10 @@ static const struct schema_field build_fields[] = {
 static const struct schema build = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(build_fields) };
 
 /* run */
+static const struct schema report_commit = {
+    .type = SCHEMA_POINTER,
+    .about = "Where the report names the commit that the program was built from: it must be the run's.",
+};
 static const char *const format_words[] = { "cleanrun", NULL };
 static const struct schema format = { .type = SCHEMA_ENUM, .words = format_words };
 
@@ -80,6 +84,7 @@ static const struct schema_field run_fields[] = {
     { "command", &argv, true, false },      { "report", &report_path, true, false },
     { "format", &format, false, false },    { "workdir", &text, false, false },
     { "env", &env, false, false },          { "timeout", &duration, false, true },
+    { "report_commit", &report_commit, false, false },
 };
 static const struct schema run = {
     .type = SCHEMA_OBJECT,

@@ -14,6 +14,8 @@ const struct command *const command_table[] = {
     &command_leak,
     &command_baseline_verify,
     &command_baseline_package,
+    &command_package_verify,
+    &command_package,
     &command_seal,
     &command_verify,
     &command_key_gen,

@@ -21,3 +21,5 @@ extern const struct command command_accept;
 extern const struct command command_baseline_verify;
 extern const struct command command_baseline_package;
 extern const struct command command_leak;
+extern const struct command command_package;
+extern const struct command command_package_verify;
