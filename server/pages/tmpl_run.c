@@ -98,6 +98,36 @@ static const char *html_escape(unsigned char c)
     }
 }
 
+/* Marks that turn the direction of what follows: a value could rewrite its neighbours with them, so
+ * they are shown by name. Bytes of the mark at s, else 0. */
+static size_t direction_mark(const char *s, unsigned *out_point)
+{
+    static const struct {
+        char bytes[4];
+        unsigned first, last; /* by the last byte */
+        unsigned point;       /* of `first` */
+    } marks[] = {
+        {"\xe2\x80", 0x8e, 0x8f, 0x200e},
+        {"\xe2\x80", 0xaa, 0xae, 0x202a},
+        {"\xe2\x81", 0xa6, 0xa9, 0x2066},
+        {"\xd8", 0x9c, 0x9c, 0x061c},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        size_t n = strlen(marks[i].bytes);
+        unsigned last;
+
+        if (strncmp(s, marks[i].bytes, n) != 0)
+            continue;
+        last = (unsigned char) s[n];
+        if (last >= marks[i].first && last <= marks[i].last) {
+            *out_point = marks[i].point + (last - marks[i].first);
+            return n + 1;
+        }
+    }
+    return 0;
+}
+
 static void write_html(struct buf *out, const char *s)
 {
     size_t from = 0;
@@ -105,11 +135,17 @@ static void write_html(struct buf *out, const char *s)
 
     for (i = 0; s[i]; i++) {
         const char *escape = html_escape((unsigned char) s[i]);
+        unsigned point = 0;
+        size_t mark = direction_mark(s + i, &point);
 
-        if (!escape)
+        if (!escape && !mark)
             continue;
         buf_put(out, s + from, i - from);
-        buf_puts(out, escape);
+        if (mark)
+            buf_printf(out, "[U+%04X]", point);
+        else
+            buf_puts(out, escape);
+        i += mark ? mark - 1 : 0;
         from = i + 1;
     }
     buf_put(out, s + from, i - from);
@@ -120,8 +156,13 @@ static void write_text(struct buf *out, const char *s)
 {
     for (size_t i = 0; s[i]; i++) {
         unsigned char c = (unsigned char) s[i];
+        unsigned point = 0;
+        size_t mark = direction_mark(s + i, &point);
 
-        if (c == '\n' || c == '\t' || c == '\r')
+        if (mark) {
+            buf_printf(out, "[U+%04X]", point);
+            i += mark - 1;
+        } else if (c == '\n' || c == '\t' || c == '\r')
             buf_putc(out, ' ');
         else if (c < 0x20 || c == 0x7f)
             buf_putc(out, '?');

@@ -4,6 +4,7 @@
  * and a desk, and letters never shrink.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -55,6 +56,17 @@ static struct axis nice_axis(double low, double high, double *out_step)
     return (struct axis){.low = floor(low / step) * step, .high = ceil((low + span) / step) * step};
 }
 
+/* With as many decimals as the step has, so that no two ticks read the same. */
+static void tick_text(const struct view *v, double value, double step, char out[VIEW_TEXT])
+{
+    int decimals = step < 1 ? (int) ceil(-log10(step) - 1e-9) : 0;
+
+    if (decimals > 0 && decimals <= 9)
+        (void) snprintf(out, VIEW_TEXT, "%.*f", decimals, value); /* cut only beyond reason */
+    else
+        view_num_text(value, false, v->text, out);
+}
+
 static void add_ticks(struct view *v, cJSON *o, const char *key, const struct axis *a, double step,
                       bool horizontal)
 {
@@ -69,7 +81,7 @@ static void add_ticks(struct view *v, cJSON *o, const char *key, const struct ax
 
         if (value > a->high + step * 1e-6)
             break;
-        view_num_text(value, false, v->text, text);
+        tick_text(v, value, step, text);
         tick = json_add_object(&v->doc, ticks, NULL);
         percent(v, tick, "at", at);
         json_add_string(&v->doc, tick, "label", text);
@@ -383,8 +395,10 @@ static bool is_apart(const cJSON *point)
     const cJSON *same = json_get(point, "same_experiment");
     const char *verdict = view_str(point, "verdict");
 
-    return cJSON_IsFalse(same) || strcmp(verdict, "INVALID") == 0 ||
-           (!same && strcmp(verdict, "NON_COMPARABLE") == 0);
+    if (cJSON_IsFalse(same) || strcmp(verdict, "INVALID") == 0)
+        return true;
+    /* without a baseline there was nothing to differ from */
+    return strcmp(verdict, "NON_COMPARABLE") == 0 && (!same || view_str(point, "baseline")[0]);
 }
 
 /* A point that stands apart is hollow and no line goes through it. */
@@ -431,7 +445,7 @@ static void draw_history(struct view *v, cJSON *chart, const cJSON *points, cons
             continue;
         i++;
         add_history_point(v, chart, p, x, y_of(y, value));
-        if (is_apart(p))
+        if (is_apart(p) || strcmp(view_str(p, "verdict"), "FAIL") == 0)
             add_history_line(v, chart, &b);
         else
             buf_printf(&b, "%s%.1f,%.1f", b.len ? " " : "", x * 10, y_of(y, value) * 10);
@@ -456,7 +470,7 @@ void view_history(struct view *v, cJSON *metric)
         if (!view_double(p, "value", &value))
             continue;
         view_number(v, p, "value_n", value, unit);
-        json_add_bool(&v->doc, p, "apart", cJSON_IsFalse(json_get(p, "same_experiment")));
+        json_add_bool(&v->doc, p, "apart", is_apart(p));
         y.low = fmin(y.low, value);
         y.high = fmax(y.high, value);
         n++;

@@ -91,13 +91,13 @@ static const char *rule_kind(const char *rule)
     return "relations between fields";
 }
 
-/* "all checks" when they are few. */
+/* "All checks" when they are few. */
 static void group_name(const cJSON *checks, const cJSON *check, bool few, char out[GROUP_NAME])
 {
     const char *name = view_str(check, "name");
     size_t n = few ? 0 : family_length(name, 1);
     unsigned count = n ? relatives(checks, name, n) : 0;
-    const char *kind = few ? "all checks" : rule_kind(view_str(check, "operator"));
+    const char *kind = few ? "All checks" : rule_kind(view_str(check, "operator"));
 
     if (count > FAMILY_LARGE) {
         size_t longer = family_length(name, 2);

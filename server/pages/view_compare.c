@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "audit/verdict.h"
+#include "base/buf.h"
 #include "base/json_in.h"
+#include "base/limits.h"
 #include "server/pages/view_parts.h"
 
 struct limit {
@@ -154,13 +156,38 @@ static void name_worst(struct view *v, cJSON *root, const cJSON *worst)
                 view_str(worst, "limit_text"));
 }
 
+/* Why acceptance failed, with the first names. */
+static void name_failed(struct view *v, cJSON *root)
+{
+    enum { NAMED = 3 };
+    const cJSON *checks = json_get(json_get(root, "acceptance"), "checks");
+    AUTO_BUF struct buf names = {0};
+    size_t bad = 0;
+
+    buf_init(&names, LIMIT_KIB(64));
+    for (const cJSON *c = view_first(checks); c; c = view_next(c)) {
+        if (view_flag(c, "passed"))
+            continue;
+        if (bad < NAMED)
+            buf_printf(&names, "%s%s", bad ? ", " : "", view_str(c, "name"));
+        bad++;
+    }
+    view_format(v, root, "say_strong", "Acceptance failed, %zu of %zu checks: %s%s.", bad,
+                view_count(checks), names.data ? names.data : "", bad > NAMED ? ", …" : "");
+}
+
 static void add_saying(struct view *v, cJSON *root, const cJSON *audit)
 {
     const cJSON *comparisons = json_get(audit, "comparisons");
     const cJSON *worst = cJSON_IsArray(comparisons) ? comparisons->child : NULL;
     const char *bad = view_str(audit, "n_regressions");
 
-    if (worst && strcmp(bad, "0") != 0) {
+    if (strcmp(view_str(root, "verdict"), "FAIL") == 0) {
+        name_failed(v, root);
+        if (worst)
+            view_format(v, root, "say", "%s of %s gated metrics beyond the limit. ", bad,
+                        view_str(audit, "n_gated"));
+    } else if (worst && strcmp(bad, "0") != 0) {
         name_worst(v, root, worst);
         view_format(v, root, "say", "%s of %s gated metrics beyond the limit. ", bad,
                     view_str(audit, "n_gated"));
@@ -312,6 +339,9 @@ void view_compare(struct view *v, cJSON *root)
     for (cJSON *c = view_first(comparisons); c; c = view_next(c))
         add_comparison(v, c);
     view_sort(v, comparisons, compare_badness);
+    json_add_bool(&v->doc, root, "refused",
+                  strcmp(view_str(audit, "verdict"), "NON_COMPARABLE") == 0);
+    json_add_bool(&v->doc, root, "has_comparisons", view_count(comparisons) > 0);
     if (cJSON_IsObject(audit)) {
         count_comparisons(v, audit, comparisons);
         add_identity(v, audit);

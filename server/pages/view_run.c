@@ -118,6 +118,15 @@ static void add_answer(struct view *v, cJSON *root)
     json_add_bool(&v->doc, root, "has_audit", cJSON_IsObject(json_get(verdict, "audit")));
 }
 
+/* The verdict's, else (acceptance failed first) those that the audit has none the less. */
+static const cJSON *audit_reasons(const cJSON *root)
+{
+    const cJSON *verdict = json_get(root, "verdict");
+    const cJSON *own = json_get(verdict, "reasons");
+
+    return view_count(own) > 0 ? own : json_get(json_get(verdict, "audit"), "reasons");
+}
+
 void view_run(struct view *v, cJSON *root)
 {
     add_answer(v, root);
@@ -130,6 +139,6 @@ void view_run(struct view *v, cJSON *root)
     view_timeline(v, root);
     view_series(v, root);
     view_reasons(
-        v, root, json_get(json_get(root, "verdict"), "reasons"),
+        v, root, audit_reasons(root),
         json_get(json_get(json_get(json_get(root, "verdict"), "audit"), "identity"), "different"));
 }
