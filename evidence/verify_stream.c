@@ -10,7 +10,7 @@
 #include "evidence/names.h"
 #include "evidence/ustar.h"
 
-/* Small enough that the second hash finds the bytes of the first in the cache. */
+/* What one look at the size limit covers. */
 #define FEED_STEP LIMIT_KIB(64)
 #define READ_STEP LIMIT_MIB(1)
 
@@ -142,11 +142,12 @@ static size_t step_block(struct verify_stream *s, const char *p, size_t len, uin
     return take;
 }
 
+/* Hashes what it takes for member and archive at once. */
 static size_t step_data(struct verify_stream *s, const char *p, size_t len)
 {
     size_t take = s->left < len ? (size_t) s->left : len;
 
-    digest_update(s->member, p, take);
+    digest_update_two(s->archive, s->member, p, take);
     s->left -= take;
     return take;
 }
@@ -175,9 +176,11 @@ static void settle(struct verify_stream *s)
         s->place = IN_HEADER;
 }
 
-static void parse(struct verify_stream *s, const char *p, size_t len)
+/* Returns from where on the bytes are not in the archive's hash yet. */
+static const char *parse(struct verify_stream *s, const char *p, size_t len)
 {
     uint64_t at = s->index.size;
+    const char *unhashed = p;
 
     while (len > 0 && !s->index.problem) {
         size_t used = 0;
@@ -188,20 +191,23 @@ static void parse(struct verify_stream *s, const char *p, size_t len)
             used = step_block(s, p, len, at);
             break;
         case IN_DATA:
+            digest_update(s->archive, unhashed, (size_t) (p - unhashed));
             used = step_data(s, p, len);
+            unhashed = p + used;
             break;
         case IN_PADDING:
             used = step_padding(s, p, len);
             break;
         case AFTER_END:
             set_problem(s, "bytes follow the two zero blocks that end the archive");
-            return;
+            return unhashed;
         }
         settle(s);
         p += used;
         len -= used;
         at += used;
     }
+    return unhashed;
 }
 
 void verify_stream_feed(struct verify_stream *s, const void *bytes, size_t len)
@@ -210,13 +216,14 @@ void verify_stream_feed(struct verify_stream *s, const void *bytes, size_t len)
 
     while (len > 0) {
         size_t step = len < FEED_STEP ? len : FEED_STEP;
+        const char *unhashed = p;
 
-        digest_update(s->archive, p, step);
         if (!s->index.problem && !s->no_memory) {
             if (s->index.size + step > LIMIT_ARCHIVE)
                 set_problem(s, "the archive is larger than the limit");
-            parse(s, p, step);
+            unhashed = parse(s, p, step);
         }
+        digest_update(s->archive, unhashed, (size_t) (p + step - unhashed));
         s->index.size += step;
         p += step;
         len -= step;

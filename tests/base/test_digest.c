@@ -124,9 +124,55 @@ static void equal_sees_every_bit(void **state)
     }
 }
 
+/* Random pieces into two states that began apart: each must equal its own plain hash. */
+static void two_at_once_equal_each_alone(void **state)
+{
+    static uint8_t bytes[20000];
+    uint64_t seed = 77;
+    int turn = 0;
+    size_t i = 0;
+
+    (void) state;
+    for (i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t) test_random_below(&seed, 256);
+    for (turn = 0; turn < 400; turn++) {
+        struct digest_state *a = digest_new();
+        struct digest_state *b = digest_new();
+        struct digest_state *plain_a = digest_new();
+        struct digest_state *plain_b = digest_new();
+        /* half the turns in step (multiples of 64 apart), half not */
+        size_t lead = test_random_below(&seed, 10) * (turn % 2 ? 64 : 37);
+        struct digest got = {.bytes = {0}};
+        struct digest want = {.bytes = {0}};
+        int piece = 0;
+
+        digest_update(a, bytes, lead);
+        digest_update(plain_a, bytes, lead);
+        for (piece = 0; piece < 6; piece++) {
+            size_t at = test_random_below(&seed, 1000);
+            size_t len = test_random_below(&seed, turn % 3 ? 300 : 9000);
+
+            digest_update_two(a, b, bytes + at, len);
+            digest_update(plain_a, bytes + at, len);
+            digest_update(plain_b, bytes + at, len);
+        }
+        digest_finish(a, &got);
+        digest_finish(plain_a, &want);
+        assert_memory_equal(got.bytes, want.bytes, DIGEST_SIZE);
+        digest_finish(b, &got);
+        digest_finish(plain_b, &want);
+        assert_memory_equal(got.bytes, want.bytes, DIGEST_SIZE);
+        digest_free(a);
+        digest_free(b);
+        digest_free(plain_a);
+        digest_free(plain_b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_at_once_equal_each_alone),
         cmocka_unit_test(known_digests),
         cmocka_unit_test(running_hash_equals_whole_and_resets),
         cmocka_unit_test(fd_is_hashed_from_its_offset),
