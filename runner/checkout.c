@@ -94,6 +94,7 @@ int checkout_at(struct git *g, const char *rev, const char *state, struct err *e
         git_close(&fresh);
         return err_wrap(e, "checkout");
     }
+    fresh.scratch = g->scratch;
     git_close(g);
     *g = fresh;
     return 0;

@@ -3,6 +3,7 @@
 
 #include "audit/verdict.h"
 #include "base/json_in.h"
+#include "runner/checkout.h"
 #include "runner/commands.h"
 #include "runner/source.h"
 
@@ -11,11 +12,16 @@ static int fingerprint(struct cli *c, const struct cli_args *a, struct err *e)
     AUTO_GIT struct git g = {.root_fd = -1};
     AUTO_SOURCE struct source s = {.scheme = NULL};
     AUTO_JSON cJSON *j = NULL;
+    AUTO_FREE char *state = NULL;
+    struct err ignored = ERR_INIT; /* without a state directory, /tmp serves */
     char hex[DIGEST_HEX_SIZE];
 
     if (git_open(a->n_args ? a->args[0] : c->directory, cli_env(c, "PATH"), c->environment, &g, e) <
-            0 ||
-        source_take(&g, cli_get(a, "scheme"), &s, e) < 0)
+        0)
+        return -1;
+    if (checkout_state_dir(c, &state, &ignored) == 0)
+        g.scratch = state;
+    if (source_take(&g, cli_get(a, "scheme"), &s, e) < 0)
         return -1;
     if (cli_has(a, "json"))
         return source_to_json(&s, &j, e) < 0 ? -1 : cli_write_json(c, NULL, j, e);

@@ -7,6 +7,7 @@
 #include "runner/checkout.h"
 #include "runner/commands.h"
 #include "runner/control.h"
+#include "runner/push.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
 #include "runner/submit.h"
@@ -55,11 +56,14 @@ static int execute(struct run *r, int *out_exit, struct err *e)
     return run_finish(r, out_exit, e);
 }
 
-static int read_options(const struct cli_args *a, struct run_options *o, struct err *e)
+static int read_options(const struct cli *c, const struct cli_args *a, struct run_options *o,
+                        struct err *e)
 {
     const char *mode = cli_get(a, "mode");
     const char *attempt = cli_get(a, "attempt");
+    struct push_target server;
 
+    push_target_from(c, a, &server);
     *o = (struct run_options){
         .gate = a->n_args ? a->args[0] : NULL,
         .definition = cli_get(a, "definition"),
@@ -68,6 +72,8 @@ static int read_options(const struct cli_args *a, struct run_options *o, struct 
         .project = cli_get(a, "project"),
         .baseline = cli_get(a, "baseline"),
         .baseline_sha256 = cli_get(a, "baseline-sha256"),
+        .server = server.server,
+        .token_file = server.token_file,
         .control = cli_get(a, "control"),
         .build_only = cli_has(a, "build-only"),
         .json = cli_has(a, "json"),
@@ -99,7 +105,7 @@ static int run(struct cli *c, const struct cli_args *a)
     AUTO_FREE char *directory = NULL;
 
     arena_init(&r.arena, LIMIT_MIB(16));
-    if (read_options(a, &r.options, &e) < 0 || loop_signals_open(&r.signal_fd, &e) < 0 ||
+    if (read_options(c, a, &r.options, &e) < 0 || loop_signals_open(&r.signal_fd, &e) < 0 ||
         run_prepare(&r, &e) < 0) {
         code = cli_fail(c, &e);
     } else if (execute(&r, &code, &e) < 0) {
@@ -133,10 +139,10 @@ static const struct cli_option options[] = {
      .help = "diagnostic modes: the clean run (id or directory) this one is paired with"},
     {.name = "key", .value = "FILE", .help = "seal the finished run with this private key"},
     {.name = "push", .help = "upload the sealed run (needs --key, --server, --token-file)"},
-    {.name = "server", .value = "URL", .help = "the server to push to (or CLEANRUN_SERVER)"},
+    {.name = "server", .value = "URL", .help = "fetch the reviewed baseline there, push there (or CLEANRUN_SERVER)"},
     {.name = "token-file",
      .value = "FILE",
-     .help = "file with the upload token, mode 0600 (or CLEANRUN_TOKEN_FILE)"},
+     .help = "file with a token, mode 0600 (or CLEANRUN_TOKEN_FILE)"},
     {.name = "json", .help = "one JSON object per line on standard output"},
 };
 
@@ -146,9 +152,12 @@ const struct command command_run = {
     .synopsis = "[GATE] [OPTION...]",
     .examples = "  cleanrun run kvcache-50k\n"
                 "  cleanrun run kvcache-50k --at main --out /tmp/main\n"
+                "  cleanrun run kvcache-50k --server https://perf.example.org\n"
                 "  cleanrun run kvcache-50k --baseline /tmp/main --baseline-sha256 $(sha256sum "
                 "</tmp/main/manifest.json | cut -c-64)\n",
-    .notes = "Prints the run directory's path. Exit: by the local verdict (cleanrun help "
+    .notes = "The baseline: --baseline, or with --server the reviewed one of this gate and class; "
+             "with neither the run\n"
+             "is NON_COMPARABLE. Prints the run directory's path. Exit: by the local verdict (cleanrun help "
              "exit-codes); 7 for a sound\n"
              "diagnostic or build-only run, 6 when the machine or a tool failed, 130 when "
              "interrupted.\n",

@@ -23,6 +23,7 @@ const struct command *const command_table[] = {
     &command_push,
     &command_status,
     &command_show,
+    &command_gc,
     &command_completion,
     NULL,
 };

@@ -8,6 +8,7 @@ extern const struct command command_check;
 extern const struct command command_doctor;
 extern const struct command command_run;
 extern const struct command command_fingerprint;
+extern const struct command command_gc;
 extern const struct command command_push;
 extern const struct command command_status;
 extern const struct command command_show;

@@ -71,7 +71,9 @@ static void tell_json(struct finish *f, int code)
         cJSON *row = json_add_object(&d, list, NULL);
 
         json_add_string(&d, row, "code", "NC-BASELINE-NONE");
-        json_add_string(&d, row, "text", "no baseline was named");
+        json_add_string(&d, row, "text",
+                        f->run->options.server ? "no baseline is reviewed for this gate and class"
+                                               : "no baseline was named");
     }
     json_add_int(&d, NULL, "exit", code);
     j = json_doc_take(&d, &ignored);
@@ -101,9 +103,8 @@ void finish_tell(struct finish *f, int code)
         cli_say(r->cli, "%-10s %s", "result", local_verdict(f));
     else
         cli_say(r->cli,
-                "%-10s NON_COMPARABLE  NC-BASELINE-NONE: no baseline was named; to propose this "
-                "run as one, push it "
-                "and have it reviewed (cleanrun help reasons)",
-                "result");
+                "%-10s NON_COMPARABLE  NC-BASELINE-NONE: no baseline %s; to propose this run as one, push "
+                "it and have it reviewed (cleanrun help reasons)",
+                "result", r->options.server ? "is reviewed" : "was named");
     (void) fprintf(r->cli->out, "%s\n", r->dir.path); /* flushed and checked by main */
 }

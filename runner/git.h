@@ -16,6 +16,8 @@ struct git {
     int root_fd;
     char *path;       /* search path for the git program */
     char *index_file; /* GIT_INDEX_FILE, or NULL for the repository's own */
+    const char *scratch; /* state directory for temporary files (runner/scratch.h), borrowed;
+                            NULL: /tmp */
     char *safe;       /* safe.directory taken over from the user's own configuration, or NULL */
 };
 

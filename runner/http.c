@@ -5,8 +5,10 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/num.h"
 
@@ -21,6 +23,9 @@ struct transfer {
     int fd;
     uint64_t at, size;
     unsigned retry_after_s;
+    CURL *curl;
+    const struct http_save *save;
+    uint64_t saved;
 };
 
 static bool host_of(const char *url, char *out, size_t size, bool *out_plain)
@@ -86,7 +91,16 @@ static int check_url(const struct http_request *q, struct err *e)
 static size_t on_body(char *bytes, size_t one, size_t n, void *context)
 {
     struct transfer *t = context;
+    struct err ignored = ERR_INIT; /* a short write ends the transfer, which is told */
+    long status = 0;
 
+    if (t->save && curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+        status == 200) {
+        t->saved += one * n;
+        return t->saved > t->save->max || file_write_all(t->save->fd, bytes, one * n, &ignored) < 0
+                   ? 0
+                   : one * n;
+    }
     buf_put(&t->body, bytes, one * n);
     return t->body.failed ? 0 : one * n;
 }
@@ -237,7 +251,7 @@ static int perform(CURL *curl, const struct http_request *q, struct transfer *t,
 
 int http_do(const struct http_request *q, struct http_reply *out, struct err *e)
 {
-    struct transfer t = {.fd = q->file_fd, .size = q->file_size};
+    struct transfer t = {.fd = q->file_fd, .size = q->file_size, .save = q->save};
     struct curl_slist *headers = NULL;
     char words[CURL_ERROR_SIZE] = "";
     CURL *curl;
@@ -245,8 +259,11 @@ int http_do(const struct http_request *q, struct http_reply *out, struct err *e)
 
     if (check_url(q, e) < 0)
         return -1;
+    if (q->save && (ftruncate(q->save->fd, 0) < 0 || lseek(q->save->fd, 0, SEEK_SET) < 0))
+        return err_errno(e, "http.save", "cannot empty the file for the answer");
     buf_init(&t.body, REPLY_MAX);
     curl = curl_easy_init();
+    t.curl = curl;
     if (!curl || !add_headers(q, &headers) || !set_body(curl, q, &t) ||
         !set_options(curl, q, &t, headers, words))
         r = err_set(e, ERR_NOMEM, "http.setup", "cannot set up the HTTP client");

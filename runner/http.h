@@ -20,7 +20,14 @@ struct http_request {
     size_t body_len;
     int file_fd; /* PUT: the file to send from its start; -1: none */
     uint64_t file_size;
+    const struct http_save *save; /* where a 200 answer's body goes instead of memory; NULL: memory */
     bool expect_continue; /* ask before sending: a server that refuses saves the upload */
+};
+
+/* An open file, emptied first; a body beyond max is a failed transfer. */
+struct http_save {
+    int fd;
+    uint64_t max;
 };
 
 struct http_reply {

@@ -190,7 +190,10 @@ static void add_baseline(struct json_doc *d, const struct reference *ref)
     }
     part = json_add_object(d, NULL, "baseline");
     json_add_string(d, part, "id", ref->id);
-    json_add_null(d, part, "evidence_sha256");
+    if (ref->has_evidence)
+        add_digest(d, part, "evidence_sha256", &ref->evidence_digest);
+    else
+        json_add_null(d, part, "evidence_sha256");
     add_digest(d, part, "manifest_sha256", &ref->manifest_digest);
 }
 

@@ -14,7 +14,7 @@ static int differs(const char *what, struct err *e)
                    what);
 }
 
-static bool in_snapshot(const char *path)
+bool reference_keeps(const char *path)
 {
     return !strcmp(path, "definition.json") || !strncmp(path, "results/", 8);
 }
@@ -94,7 +94,7 @@ static int check_snapshot(const struct reference *r, int dir_fd, const char *pre
         const struct manifest_file *f = &r->manifest.files[i];
         AUTO_FREE char *path = NULL;
 
-        if (!in_snapshot(f->path))
+        if (!reference_keeps(f->path))
             continue;
         if (asprintf(&path, "%s%s", prefix, f->path) < 0) {
             path = NULL;
@@ -161,7 +161,7 @@ int reference_snapshot(const struct reference *ref, int run_fd, struct err *e)
     if (copy_in(ref, run_fd, MANIFEST_NAME, e) < 0)
         return -1;
     for (size_t i = 0; i < ref->manifest.n_files; i++)
-        if (in_snapshot(ref->manifest.files[i].path) &&
+        if (reference_keeps(ref->manifest.files[i].path) &&
             copy_in(ref, run_fd, ref->manifest.files[i].path, e) < 0)
             return -1;
     if (file_read_at(run_fd, SNAPSHOT_DIR "/" MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) <
@@ -182,5 +182,6 @@ void reference_close(struct reference *r)
     manifest_fini(&r->manifest);
     definition_fini(&r->definition);
     tree_fini(&r->tree);
+    scratch_close(&r->scratch);
     *r = (struct reference){.dir_fd = -1};
 }

@@ -1,7 +1,7 @@
 /*
  * reference: the reviewed baseline of a run: a run directory that the caller names together with
- * the SHA-256 of its manifest. Checked whole before the build, copied into the run, checked again.
- * Never chosen by us.
+ * the SHA-256 of its manifest, or that fetch.h got from the server that holds the review. Checked
+ * whole before the build, copied into the run, checked again. Never chosen by us.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "evidence/manifest.h"
 #include "experiment/definition.h"
 #include "experiment/tree.h"
+#include "runner/scratch.h"
 
 struct reference {
     bool present;
@@ -23,6 +24,9 @@ struct reference {
     struct definition definition;
     struct tree tree;
     char id[64]; /* "b-<run>" */
+    bool has_evidence; /* it came as an archive, with this digest */
+    struct digest evidence_digest;
+    struct scratch scratch; /* where the archive was unpacked; removed with the reference */
 };
 
 /* Both NULL: not present. ERR_USAGE when only one is given, the directory or digest is unusable,
@@ -33,4 +37,6 @@ int reference_open(const char *dir, const char *sha256, struct reference *out,
 /* Copies manifest.json, definition.json and results/ to <run>/baseline/ and checks every copied
  * byte again. */
 int reference_snapshot(const struct reference *ref, int run_fd, struct err *e) MUST_CHECK;
+/* Is this member of a run directory part of the snapshot (besides manifest.json)? */
+bool reference_keeps(const char *path);
 void reference_close(struct reference *r); /* accepts zeroed */

@@ -30,6 +30,7 @@
 struct run_options {
     const char *gate, *definition, *at, *out, *project;
     const char *baseline, *baseline_sha256;
+    const char *server, *token_file; /* where the reviewed baseline is when none is named */
     const char *control; /* id or directory of the unprofiled control, for diagnostic modes */
     enum plan_mode mode;
     bool build_only, json;
@@ -44,6 +45,7 @@ struct run {
     const struct definition *definition; /* borrowed from file */
     struct plan plan;
     const char *project;
+    const char *state; /* state directory, in the arena; NULL: there is none */
     struct git git;
     struct source start, end;
     struct sysroot sysroot;

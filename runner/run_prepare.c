@@ -12,11 +12,12 @@
 #include "base/text.h"
 #include "runner/checkout.h"
 #include "runner/envguard.h"
+#include "runner/fetch.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
+#include "runner/scratch.h"
 
-#define DEFAULT_LOCK "/run/lock/cleanrun.lock"
-#define FALLBACK_LOCK "/tmp/cleanrun.lock"
+#define NOTE_MAX 300
 
 static int open_definition(struct run *r, struct err *e)
 {
@@ -84,25 +85,30 @@ static int check_tool(const struct run *r, struct err *e)
     return 0;
 }
 
+/* Without HOME there is no state directory: that matters only to what needs one. */
+static int find_state(struct run *r, struct err *e)
+{
+    AUTO_FREE char *state = NULL;
+    struct err ignored = ERR_INIT;
+
+    if (checkout_state_dir(r->cli, &state, &ignored) < 0)
+        return 0;
+    r->state = arena_printf(&r->arena, "%s", state);
+    return r->state ? 0 : arena_full(e);
+}
+
 static int check_preconditions(struct run *r, struct err *e)
 {
+    if (find_state(r, e) < 0)
+        return -1;
     if (git_open(r->cli->directory, cli_env(r->cli, "PATH"), r->cli->environment, &r->git, e) < 0) {
         e->kind = ERR_USAGE;
         return -1;
     }
+    r->git.scratch = r->state;
     if (r->options.out && checkout_check_ignored(&r->git, r->options.out, e) < 0)
         return -1;
     return reference_open(r->options.baseline, r->options.baseline_sha256, &r->reference, e);
-}
-
-static int take_lock(struct run *r, struct err *e)
-{
-    const char *path = cli_env(r->cli, "CLEANRUN_LOCK");
-    struct stat st;
-
-    if (!path || !*path)
-        path = stat("/run/lock", &st) == 0 && S_ISDIR(st.st_mode) ? DEFAULT_LOCK : FALLBACK_LOCK;
-    return rundir_lock_machine(path, &r->lock_fd, e);
 }
 
 static int read_definition(struct run *r, struct err *e)
@@ -126,6 +132,8 @@ static int open_directory(struct run *r, struct err *e)
     if (rundir_new_id(r->id, e) < 0)
         return -1;
     r->started_us = clock_realtime_us();
+    if (r->state)
+        (void) scratch_sweep(r->state, false); /* tidying: how much there was is of no interest */
     if (r->options.out)
         return rundir_open(r->options.out, &r->dir, e);
     if (checkout_state_dir(r->cli, &state, e) < 0)
@@ -150,6 +158,29 @@ static int move_to_revision(struct run *r, struct err *e)
                : checkout_at(&r->git, r->options.at, state, e);
 }
 
+/* No baseline named, but a server that knows the reviewed one: it is fetched and checked before the
+ * build. Diagnostic runs are compared with nothing. */
+static int fetch_reference(struct run *r, struct err *e)
+{
+    struct fetch_question q = {
+        .server = r->options.server,
+        .token_file = r->options.token_file,
+        .project = r->project,
+        .gate = r->definition->gate,
+        .machine_class = r->plan.machine_class,
+        .state = r->state,
+    };
+    char note[NOTE_MAX];
+
+    if (r->reference.present || !q.server || !*q.server || r->options.build_only ||
+        r->plan.mode != PLAN_CLEAN)
+        return 0;
+    if (fetch_baseline(&q, &r->reference, note, sizeof(note), e) < 0)
+        return -1;
+    run_say(r, "baseline", "%s", note);
+    return 0;
+}
+
 int run_prepare(struct run *r, struct err *e)
 {
     r->stage = "prepare";
@@ -157,8 +188,10 @@ int run_prepare(struct run *r, struct err *e)
      * definition. */
     if (check_preconditions(r, e) < 0 || (!r->options.at && read_definition(r, e) < 0))
         return -1;
-    if (take_lock(r, e) < 0 || move_to_revision(r, e) < 0 ||
+    if (rundir_lock(r->cli, &r->lock_fd, e) < 0 || move_to_revision(r, e) < 0 ||
         (r->options.at && read_definition(r, e) < 0))
+        return -1;
+    if (fetch_reference(r, e) < 0)
         return -1;
     if (sysroot_open("/", &r->sysroot, e) < 0 || child_adopt_orphans(e) < 0)
         return -1;

@@ -18,6 +18,8 @@
 #include "runner/paths.h"
 
 #define PARTIAL ".partial"
+#define DEFAULT_LOCK "/run/lock/cleanrun.lock"
+#define FALLBACK_LOCK "/tmp/cleanrun.lock"
 
 static int no_memory(struct err *e)
 {
@@ -38,8 +40,7 @@ int rundir_new_id(char out[RUN_ID_SIZE], struct err *e)
     return 0;
 }
 
-/* True when the directory's writer is gone (its lock can be had); the lock is released again. */
-static bool is_abandoned(int parent_fd, const char *name)
+bool rundir_is_abandoned(int parent_fd, const char *name)
 {
     AUTO_FD int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -88,7 +89,7 @@ static int make_partial(struct rundir *d, struct err *e)
     if (fstatat(d->parent_fd, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return err_set(e, ERR_USAGE, "rundir.exists", "'%s' exists already", d->path);
     if (fstatat(d->parent_fd, d->partial, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-        if (!is_abandoned(d->parent_fd, d->partial))
+        if (!rundir_is_abandoned(d->parent_fd, d->partial))
             return err_set(e, ERR_BUSY, "rundir.busy", "another runner is writing '%s'", d->path);
         if (file_remove_tree_at(d->parent_fd, d->partial, e) < 0)
             return -1;
@@ -190,12 +191,22 @@ size_t rundir_sweep(const char *path)
     for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
         struct err ignored = ERR_INIT; /* tried again at the next start */
 
-        if (is_partial_run(d->d_name) && is_abandoned(dirfd(dir), d->d_name) &&
+        if (is_partial_run(d->d_name) && rundir_is_abandoned(dirfd(dir), d->d_name) &&
             file_remove_tree_at(dirfd(dir), d->d_name, &ignored) == 0)
             removed++;
     }
     (void) closedir(dir); /* was only read */
     return removed;
+}
+
+int rundir_lock(const struct cli *c, int *out_fd, struct err *e)
+{
+    const char *path = cli_env(c, "CLEANRUN_LOCK");
+    struct stat st;
+
+    if (!path || !*path)
+        path = stat("/run/lock", &st) == 0 && S_ISDIR(st.st_mode) ? DEFAULT_LOCK : FALLBACK_LOCK;
+    return rundir_lock_machine(path, out_fd, e);
 }
 
 int rundir_lock_machine(const char *path, int *out_fd, struct err *e)

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "runner/cli.h"
 
 #define RUN_ID_SIZE 26 /* "20261129T141502Z-9c1e07ab" and NUL */
 
@@ -35,7 +36,11 @@ void rundir_close(struct rundir *d);
 /* Removes partial directories of dead runners among run ids in `path`; returns how many. A live one
  * is left alone. */
 size_t rundir_sweep(const char *path);
+/* True when the directory's writer is gone (its lock can be had); the lock is released again. */
+bool rundir_is_abandoned(int parent_fd, const char *name);
 
+/* The machine's lock where it stands: CLEANRUN_LOCK, or below /run/lock or /tmp. */
+int rundir_lock(const struct cli *c, int *out_fd, struct err *e) MUST_CHECK;
 /* One measurement per machine: takes the lock file, or ERR_BUSY naming the process that holds it.
  * The descriptor is the lock. */
 int rundir_lock_machine(const char *path, int *out_fd, struct err *e) MUST_CHECK;

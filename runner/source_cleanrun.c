@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "runner/paths.h"
+#include "runner/scratch.h"
 
 #define PATHS_MAX ((size_t) 4 << 20)
 #define REPOSITORIES_MAX 64 /* the tree and its submodules, whatever their nesting */
@@ -396,13 +396,13 @@ static int differs_from_head(const struct git *g, bool *out, struct err *e)
         "diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=dirty", NULL};
     struct git_output o[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
     struct git with_index = *g;
-    char dir[] = "/tmp/cleanrun-index-XXXXXX";
+    AUTO_SCRATCH struct scratch dir = {.fd = -1};
     AUTO_FREE char *file = NULL;
     int r = -1;
 
-    if (!mkdtemp(dir))
-        return err_errno(e, "source.index", "cannot make a temporary directory");
-    if (asprintf(&file, "%s/index", dir) < 0) {
+    if (scratch_open(g->scratch, &dir, e) < 0)
+        return -1;
+    if (asprintf(&file, "%s/index", dir.path) < 0) {
         file = NULL;
         (void) no_memory(e);
     } else {
@@ -414,10 +414,6 @@ static int differs_from_head(const struct git *g, bool *out, struct err *e)
             r = 0;
         }
     }
-    struct err ignored = ERR_INIT; /* a leftover temporary directory changes nothing */
-
-    if (paths_remove_tree(dir, &ignored) < 0)
-        err_set(&ignored, ERR_NONE, "", "%s", "");
     for (size_t i = 0; i < ARRAY_LEN(o); i++)
         git_output_fini(&o[i]);
     return r;
@@ -458,7 +454,10 @@ static int take_submodule(struct walk *w, const struct git *g, const char *prefi
         directory = NULL;
         return no_memory(e);
     }
-    if (git_open(directory, g->path, NULL, &inner, e) < 0 || source_head(&inner, &head, e) < 0)
+    if (git_open(directory, g->path, NULL, &inner, e) < 0)
+        return err_wrap(e, "submodule %s", prefix);
+    inner.scratch = g->scratch;
+    if (source_head(&inner, &head, e) < 0)
         return err_wrap(e, "submodule %s", prefix);
     /* A broken one would make git answer for the tree around it. */
     if (strcmp(inner.root, directory) != 0)

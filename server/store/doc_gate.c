@@ -27,6 +27,7 @@ static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q,
 {
     cJSON *o = json_add_object(d, list, NULL);
     const char *id = query_get_text(q, BASE_ID);
+    struct digest archive;
 
     json_add_string(d, o, "class", query_get_text(q, BASE_CLASS));
     json_add_string(d, o, "id", id);
@@ -36,6 +37,8 @@ static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q,
     doc_time(d, o, "at", query_get_int(q, BASE_AT));
     json_add_string(d, o, "run", query_get_text(q, BASE_RUN));
     json_add_string(d, o, "commit", query_get_text(q, BASE_COMMIT));
+    if (query_get_digest(q, BASE_ARCHIVE, &archive)) /* history may have none */
+        doc_hex(d, o, "evidence_sha256", &archive);
     json_add_bool(d, o, "legacy", query_get_int(q, BASE_LEGACY) != 0);
     if (with_successor)
         json_add_string(d, o, "superseded_by", query_get_text(q, BASE_SUPERSEDED_BY));
