@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,6 +40,7 @@ struct store {
     struct blobs *blobs;
     struct private_key *key;
     char *base_url;
+    atomic_uint hashers; /* threads that hash what is being received */
 };
 
 /* An advisory lock of this open file; other processes and other opens of this one are kept out. */
@@ -381,6 +383,11 @@ int store_set_base_url(struct store *s, const char *base_url, struct err *e)
 const char *store_base_url(const struct store *s)
 {
     return s->base_url;
+}
+
+atomic_uint *store_hashers(struct store *s)
+{
+    return &s->hashers;
 }
 
 struct blobs *store_blobs(struct store *s)

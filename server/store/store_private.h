@@ -5,10 +5,14 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "server/store/blobs.h"
 #include "server/store/db.h"
 #include "server/store/store.h"
+
+/* How many archives are being hashed by a thread of their own (spool.c). */
+atomic_uint *store_hashers(struct store *s);
 
 /* One read transaction on a borrowed connection: everything in it sees one state. ERR_BUSY when
  * none comes free. */
