@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "server/api/api.h"
 #include "server/http/assets.h"
+#include "server/http/bind.h"
 #include "server/http/cache.h"
 #include "server/http/listener.h"
 #include "server/http/workers.h"
@@ -117,7 +118,7 @@ int service_start(const struct config *config, int listen_fd, struct service **o
     if (!s)
         return err_set(e, ERR_NOMEM, "service.memory", "out of memory");
     s->config = config;
-    if ((fd < 0 && listener_bind(config->listen, &fd, &port, e) < 0) ||
+    if ((fd < 0 && bind_listen(config->listen, &fd, &port, e) < 0) ||
         make_base_url(s, port, e) < 0 || open_parts(s, e) < 0 || open_listener(s, fd, e) < 0) {
         service_stop(s);
         return -1;

@@ -1,23 +1,19 @@
 #include "server/http/listener.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <microhttpd.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/num.h"
 #include "server/http/cache.h"
+#include "server/http/conns.h"
 #include "server/http/guard.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
@@ -25,9 +21,8 @@
 #include "server/http/workers.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define SLOWEST_BODY 65536u /* bytes per second an upload or download must manage on average */
-#define SWALLOW_MAX                                                                                \
-    65536u /* a refused body up to this is read to its end, so that the answer is surely seen */
+/* A refused body up to this is read to its end, so that the answer is surely seen. */
+#define SWALLOW_MAX 65536u
 #define IDLE_DEFAULT_S 15u
 #define HEADER_DEFAULT_S 20u
 #define BODY_DEFAULT_S 30u
@@ -38,32 +33,16 @@ const uint64_t listener_duration_bounds[LISTENER_DURATIONS - 1] = {
     50000000, 250000000, 1000000000, 5000000000, 30000000000,
 };
 
-/* One TCP connection. The list is under listener.conns_lock; deadline is written by its pool
- * thread. */
-struct conn {
-    struct conn *next, *previous;
-    int fd;                           /* libmicrohttpd's */
-    atomic_uint_fast64_t deadline_ns; /* 0: none (suspended) */
-};
-
 struct listener {
     struct listener_options options;
     struct MHD_Daemon *daemon;
     struct listener_counters counters;
     atomic_uint_fast64_t next_request;
-    pthread_mutex_t conns_lock;
-    struct conn *conns;
+    struct conns conns;
     bool quiet; /* the listening socket is closed */
     pthread_rwlock_t gate_lock;
     bool gate_closed; /* under gate_lock */
 };
-
-static void set_deadline(struct conn *c, uint64_t seconds, uint64_t bytes)
-{
-    if (c)
-        atomic_store(&c->deadline_ns,
-                     clock_monotonic_ns() + (seconds + bytes / SLOWEST_BODY) * NS_PER_S);
-}
 
 static struct conn *conn_of(const struct request *q)
 {
@@ -73,76 +52,29 @@ static struct conn *conn_of(const struct request *q)
     return info ? info->socket_context : NULL;
 }
 
-static void conn_opened(struct listener *l, struct MHD_Connection *connection, void **context)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct conn *c = calloc(1, sizeof *c);
-
-    if (!c || !info) { /* without a deadline; the idle time-out still holds */
-        free(c);
-        return;
-    }
-    c->fd = info->connect_fd;
-    set_deadline(c, l->options.header_s, 0);
-    (void) pthread_mutex_lock(&l->conns_lock);
-    c->next = l->conns;
-    if (l->conns)
-        l->conns->previous = c;
-    l->conns = c;
-    (void) pthread_mutex_unlock(&l->conns_lock);
-    (void) atomic_fetch_add(&l->counters.connections, 1);
-    *context = c;
-}
-
-static void conn_closed(struct listener *l, void **context)
-{
-    struct conn *c = *context;
-
-    if (!c)
-        return;
-    (void) pthread_mutex_lock(&l->conns_lock);
-    if (c->next)
-        c->next->previous = c->previous;
-    if (c->previous)
-        c->previous->next = c->next;
-    else
-        l->conns = c->next;
-    (void) pthread_mutex_unlock(&l->conns_lock);
-    (void) atomic_fetch_sub(&l->counters.connections, 1);
-    free(c);
-    *context = NULL;
-}
-
+/* libmicrohttpd tells of the end before it closes the descriptor. */
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct listener *l = cls;
+    const union MHD_ConnectionInfo *info = NULL;
 
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        conn_opened(l, connection, context);
-    else
-        conn_closed(l, context);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        /* without memory no deadline; the idle time-out still holds */
+        *context = info ? conns_add(&l->conns, info->connect_fd, l->options.header_s) : NULL;
+        (void) atomic_fetch_add(&l->counters.connections, 1);
+        return;
+    }
+    if (*context)
+        conns_remove(&l->conns, *context);
+    *context = NULL;
+    (void) atomic_fetch_sub(&l->counters.connections, 1);
 }
 
-/* The socket is only shut down: its pool thread sees the end and closes it. While the lock is held
- * the descriptor cannot be closed, because conn_closed comes first. */
 void listener_tick(struct listener *l)
 {
-    uint64_t now = clock_monotonic_ns();
-    struct conn *c = NULL;
-
-    (void) pthread_mutex_lock(&l->conns_lock);
-    for (c = l->conns; c; c = c->next) {
-        uint64_t deadline = atomic_load(&c->deadline_ns);
-
-        if (deadline == 0 || now < deadline)
-            continue;
-        atomic_store(&c->deadline_ns, 0);
-        (void) shutdown(c->fd, SHUT_RDWR); /* already gone is fine */
-        (void) atomic_fetch_add(&l->counters.expired, 1);
-    }
-    (void) pthread_mutex_unlock(&l->conns_lock);
+    (void) atomic_fetch_add(&l->counters.expired, conns_expire(&l->conns));
 }
 
 /* The target before libmicrohttpd cuts it at '?'. Its answer becomes the request's context. */
@@ -214,7 +146,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
                                          memory_order_relaxed);
     count_duration(&l->counters, ns);
     log_request(q, code, ns);
-    set_deadline(conn_of(q), l->options.header_s, 0);
+    conn_set_deadline(conn_of(q), l->options.header_s, 0);
     (void) atomic_fetch_sub(&l->counters.active, 1);
     request_free(q);
 }
@@ -224,7 +156,7 @@ static enum MHD_Result queue(struct request *q)
     bool queued = reply_queue(q);
     uint64_t size = q->content ? content_size(q->content) : 0;
 
-    set_deadline(conn_of(q), q->listener->options.body_s, size);
+    conn_set_deadline(conn_of(q), q->listener->options.body_s, size);
     return queued ? MHD_YES : MHD_NO;
 }
 
@@ -299,7 +231,7 @@ static enum MHD_Result start(struct request *q)
         reply_problem(q, refusal.status, refusal.slug, refusal.detail, NULL);
         return queue(q); /* in the first call: closes the connection */
     }
-    set_deadline(conn_of(q), o->body_s, q->content_length);
+    conn_set_deadline(conn_of(q), o->body_s, q->content_length);
     if (answer_from_cache(q)) {
         q->phase = REQUEST_SWALLOW;
         return MHD_YES;
@@ -389,10 +321,7 @@ static enum MHD_Result finish(struct request *q)
     q->cache_generation = o->cache ? cache_generation(o->cache) : 0;
     result = q->route->offload && o->workers ? offload(q) : q->route->handle(q);
     if (result == ROUTE_WAIT) {
-        struct conn *c = conn_of(q);
-
-        if (c)
-            atomic_store(&c->deadline_ns, 0);
+        conn_clear_deadline(conn_of(q));
         return MHD_YES;
     }
     keep_answer(q);
@@ -471,12 +400,11 @@ int listener_start(const struct listener_options *options, struct listener **out
     l->options.idle_s = options->idle_s ? options->idle_s : IDLE_DEFAULT_S;
     l->options.header_s = options->header_s ? options->header_s : HEADER_DEFAULT_S;
     l->options.body_s = options->body_s ? options->body_s : BODY_DEFAULT_S;
-    (void) pthread_mutex_init(&l->conns_lock,
-                              NULL); /* cannot fail with default attributes on Linux */
+    conns_init(&l->conns);
     (void) pthread_rwlock_init(&l->gate_lock, NULL);
     l->daemon = start_daemon(l);
     if (!l->daemon) {
-        (void) pthread_mutex_destroy(&l->conns_lock);
+        conns_fini(&l->conns);
         (void) pthread_rwlock_destroy(&l->gate_lock);
         free(l);
         return err_set(e, ERR_SYS, "listener.start", "cannot start the HTTP threads");
@@ -535,88 +463,7 @@ void listener_stop(struct listener *l)
     if (!l)
         return;
     MHD_stop_daemon(l->daemon);
-    (void) pthread_mutex_destroy(&l->conns_lock);
+    conns_fini(&l->conns);
     (void) pthread_rwlock_destroy(&l->gate_lock);
     free(l);
-}
-
-/* "ADDR:PORT" → host (without brackets) and port text. */
-static bool split_address(const char *address, char *host, size_t host_size, const char **out_port)
-{
-    const char *colon = strrchr(address, ':');
-    const char *start = address;
-    size_t len = 0;
-    uint64_t port = 0;
-
-    if (!colon || !num_parse_u64(colon + 1, strlen(colon + 1), 65535, &port))
-        return false;
-    len = (size_t) (colon - address);
-    if (len >= 2 && start[0] == '[' && start[len - 1] == ']') {
-        start++;
-        len -= 2;
-    }
-    if (len >= host_size)
-        return false;
-    memcpy(host, start, len);
-    host[len] = '\0';
-    *out_port = colon + 1;
-    return true;
-}
-
-static int bind_one(const struct addrinfo *info)
-{
-    int one = 1;
-    int fd = socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                    info->ai_protocol);
-
-    if (fd < 0)
-        return -1;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
-        bind(fd, info->ai_addr, info->ai_addrlen) < 0 || listen(fd, SOMAXCONN) < 0) {
-        int saved = errno;
-
-        (void) close(fd); /* never used */
-        errno = saved;
-        return -1;
-    }
-    return fd;
-}
-
-static unsigned port_of(int fd)
-{
-    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
-    socklen_t len = sizeof address;
-
-    if (getsockname(fd, (struct sockaddr *) &address, &len) < 0)
-        return 0;
-    if (address.ss_family == AF_INET)
-        return ntohs(((const struct sockaddr_in *) &address)->sin_port);
-    if (address.ss_family == AF_INET6)
-        return ntohs(((const struct sockaddr_in6 *) &address)->sin6_port);
-    return 0;
-}
-
-int listener_bind(const char *address, int *out_fd, unsigned *out_port, struct err *e)
-{
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *list = NULL;
-    const char *port = NULL;
-    char host[256];
-    int fd = -1;
-    int rc = 0;
-
-    if (!split_address(address, host, sizeof host, &port))
-        return err_set(e, ERR_USAGE, "listener.address", "'%s' is not ADDR:PORT", address);
-    rc = getaddrinfo(host[0] == '\0' ? NULL : host, port, &hints, &list);
-    if (rc != 0)
-        return err_set(e, ERR_USAGE, "listener.address", "cannot resolve '%s': %s", address,
-                       gai_strerror(rc));
-    fd = bind_one(list);
-    freeaddrinfo(list);
-    if (fd < 0)
-        return err_errno(e, "listener.bind", "cannot listen on '%s'", address);
-    *out_port = port_of(fd);
-    *out_fd = fd;
-    return 0;
 }

@@ -72,7 +72,3 @@ bool listener_enter(struct listener *l) MUST_CHECK;
 void listener_leave(struct listener *l);
 /* Every suspended request must have been resumed before. Open connections are cut. Accepts NULL. */
 void listener_stop(struct listener *l);
-
-/* Bound, listening, close-on-exec TCP socket for "ADDR:PORT" ("[::1]:8080", port 0 picks one);
- * *out_port is the real port. */
-int listener_bind(const char *address, int *out_fd, unsigned *out_port, struct err *e) MUST_CHECK;

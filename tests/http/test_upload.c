@@ -690,6 +690,46 @@ static void fifty_parallel_uploads_all_succeed(void **state)
     assert_int_equal(live_count(&f->live, "spool"), 0);
 }
 
+static void *put_only(void *cls)
+{
+    struct parallel *p = cls;
+    struct raw_response a;
+
+    upload_archive(&p->fixture->live, p->fixture->uploads, UPLOAD_PROJECT, p->package, &a);
+    p->put_status = a.status;
+    raw_response_fini(&a);
+    return NULL;
+}
+
+/* Large archives are hashed by threads of their own, of which there are fewer than uploads here. */
+static void large_archives_are_taken_and_false_ones_refused(void **state)
+{
+    struct fixture *f = *state;
+    const struct package *sound = uploads_package(f->uploads, 11, (size_t) 20 << 20);
+    struct package altered = *sound;
+    struct parallel p[8];
+    pthread_t threads[ARRAY_LEN(p)];
+    size_t i = 0;
+
+    altered.archive = malloc(sound->archive_len);
+    assert_non_null(altered.archive);
+    memcpy(altered.archive, sound->archive, sound->archive_len);
+    altered.archive[sound->archive_len - 2000] ^= 1;
+    for (i = 0; i < ARRAY_LEN(p); i++) {
+        p[i] = (struct parallel){.fixture = f, .package = i % 2 ? &altered : sound};
+        assert_int_equal(pthread_create(&threads[i], NULL, put_only, &p[i]), 0);
+    }
+    for (i = 0; i < ARRAY_LEN(p); i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (i = 0; i < ARRAY_LEN(p); i++) {
+        if (i % 2 ? p[i].put_status != 422 : p[i].put_status != 201 && p[i].put_status != 200)
+            fail_msg("upload %zu: %d", i, p[i].put_status);
+    }
+    post(f, sound, 201);
+    assert_int_equal(live_count(&f->live, "spool"), 0);
+    free(altered.archive);
+}
+
 /* 200 open uploads that trickle: memory stays bounded, and readers are still served. */
 static void memory_is_bounded_under_200_uploads(void **state)
 {
@@ -877,6 +917,7 @@ int main(void)
         cmocka_unit_test(damage_on_the_disk_is_told_at_the_next_read),
         cmocka_unit_test(interrupted_uploads_leave_nothing),
         cmocka_unit_test(fifty_parallel_uploads_all_succeed),
+        cmocka_unit_test(large_archives_are_taken_and_false_ones_refused),
         cmocka_unit_test(memory_is_bounded_under_200_uploads),
         cmocka_unit_test(full_disk_is_told_and_nothing_is_left),
         cmocka_unit_test(stop_answers_what_is_under_way),

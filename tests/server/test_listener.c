@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "server/http/bind.h"
 #include "server/http/cache.h"
 #include "server/http/listener.h"
 #include "server/http/reply.h"
@@ -205,7 +206,7 @@ static int setup(void **state)
     o.workers = f->workers;
     o.idle_s = 2;
     o.header_s = 1;
-    assert_int_equal(listener_bind("127.0.0.1:0", &o.listen_fd, &f->port, &e), 0);
+    assert_int_equal(bind_listen("127.0.0.1:0", &o.listen_fd, &f->port, &e), 0);
     assert_int_equal(listener_start(&o, &f->listener, &e), 0);
     assert_int_equal(pthread_create(&f->ticker, NULL, tick, f), 0);
     *state = f;
