@@ -171,6 +171,23 @@ static void write_file(struct maker *k, const char *name, const struct buf *b)
     test_write(k->p->run_dir, name, b->data, b->len);
 }
 
+/* Printable bytes that differ from run to run and hardly compress. */
+static void put_padding(struct buf *b, size_t len, const char *run)
+{
+    const struct digest d = digest_of(run, strlen(run));
+    uint64_t state = 0;
+    char piece[sizeof state];
+
+    memcpy(&state, d.bytes, sizeof state);
+    for (size_t i = 0; i < len; i += sizeof piece) {
+        uint64_t bits =
+            (test_random(&state) & UINT64_C(0x3f3f3f3f3f3f3f3f)) + UINT64_C(0x2020202020202020);
+
+        memcpy(piece, &bits, sizeof piece);
+        buf_put(b, piece, len - i < sizeof piece ? len - i : sizeof piece);
+    }
+}
+
 static void write_logs(struct maker *k)
 {
     AUTO_BUF struct buf b = {.data = NULL};
@@ -183,8 +200,7 @@ static void write_logs(struct maker *k)
     write_file(k, "source-at-end.json", &b);
     buf_clear(&b);
     buf_printf(&b, "run %s\n", k->p->run);
-    for (size_t i = 0; i < k->o.padding; i++)
-        buf_putc(&b, (char) ('a' + i % 26));
+    put_padding(&b, k->o.padding, k->p->run);
     write_file(k, "run.log", &b);
     test_write_text(k->p->run_dir, "build.log", "built\n");
     test_write_text(k->p->run_dir, "build-messages.jsonl", "");

@@ -1,0 +1,313 @@
+"""ci/bench's measurements. Each part yields rows (name, ours, yardstick, ratio, target, unit of both); a ratio of at least
+the target passes. Called by ci/bench, which installs and builds."""
+import argparse
+import glob
+import json
+import os
+import platform
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import memory  # noqa: E402
+from places import Failed, Server, beside, check, fetch, free_port, in_turn, median, run, spawn, wrk  # noqa: E402
+
+INGEST_MIB, INGEST_ROUNDS = 256, 7
+WRK_SECONDS, WRK_ROUNDS = 2, 5
+COMMITS = 1000
+AUDIT_ROUNDS = 50
+SAMPLER_SECONDS, SAMPLER_MS, SAMPLER_PROCESSES = 61, 500, 20
+FIXTURE = "tests/data/rvoip/baselines/20260929T224805Z"
+DEFINITION = "examples/rvoip-sip/cleanrun.yaml"
+
+
+def row(name, ours, yardstick, ratio, target, unit, note=""):
+    return {"name": name, "ours": ours, "yardstick": yardstick, "ratio": ratio, "target": target, "unit": unit, "note": note}
+
+
+# ingest: wall time of PUT and POST against hashing, and against copying with fsync.
+
+
+def ingest(places):
+    with Server(places, "ingest") as s:
+        times = {"ours": [], "openssl": [], "dd": []}
+        copy = os.path.join(s.dir, "copy")
+
+        def ours(p):
+            times["ours"].append(s.upload(p, "OK"))
+
+        def openssl(p):
+            took, _, code = spawn(["/usr/bin/openssl", "dgst", "-sha256", p.path])
+            check(code == 0, "openssl dgst failed")
+            times["openssl"].append(took)
+
+        def dd(p):
+            took, _, code = spawn(["/usr/bin/dd", f"if={p.path}", f"of={copy}", "bs=1M", "conv=fsync"])
+            check(code == 0 and os.path.getsize(copy) == p.size(), "dd failed")
+            times["dd"].append(took)
+
+        steps = [ours, openssl, dd]
+        for i in range(INGEST_ROUNDS):
+            p = s.make(f"round{i}", "ok", INGEST_MIB << 10, 1)[0]
+            with open(p.path, "rb") as f:  # all three read it from memory
+                while f.read(1 << 22):
+                    pass
+            for step in steps[i % 3:] + steps[:i % 3]:
+                os.sync()
+                step(p)
+            for path in [p.path, copy, *glob.glob(f"{s.data}/objects/*/{p.digest[2:]}")]:
+                os.unlink(path)
+        mid = {k: median(v) for k, v in times.items()}
+        slower = max(("openssl", "dd"), key=lambda k: mid[k])
+        spread = ", ".join(f"{k} {min(v):.2f}-{max(v):.2f}" for k, v in times.items())
+        yield row(f"ingest {INGEST_MIB} MiB", mid["ours"], mid[slower], mid[slower] / mid["ours"], 0.7, "s",
+                  f"yardstick {slower}; {spread}")
+
+
+# Requests per second.
+
+
+def rates(urls):
+    """Medians of alternating runs of the same command."""
+    for url in urls.values():
+        fetch(url)
+    measured = in_turn({k: (lambda u=u: wrk(u, WRK_SECONDS)) for k, u in urls.items()}, WRK_ROUNDS)
+    return {k: median(v) for k, v in measured.items()}
+
+
+NGINX = """user root; worker_processes auto; pid {dir}/nginx.pid; error_log {dir}/nginx.log; daemon off;
+events {{ worker_connections 768; }}
+http {{ access_log off; sendfile on; tcp_nopush on; types {{ application/json json; }}
+  client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2; fastcgi_temp_path {dir}/t3; uwsgi_temp_path {dir}/t4;
+  scgi_temp_path {dir}/t5;
+  server {{ listen 127.0.0.1:{port}; root {dir}/www; }} }}
+"""
+
+
+def verdict(places):
+    with Server(places, "verdict") as s:
+        p = s.make("run", "regression", 8, 1)[0]
+        s.upload(p, "REGRESSION")
+        url = f"{s.url}{s.api}/runs/{p.run}/verdict"
+        body = fetch(url)
+        check(json.loads(body)["verdict"] == "REGRESSION", "the verdict's document says something else")
+        port = free_port()
+        os.makedirs(f"{s.dir}/www")
+        with open(f"{s.dir}/www/verdict.json", "wb") as f:
+            f.write(body)
+        with open(f"{s.dir}/nginx.conf", "w", encoding="utf-8") as f:
+            f.write(NGINX.format(dir=s.dir, port=port))
+        theirs = f"http://127.0.0.1:{port}/verdict.json"
+        with beside(["/usr/sbin/nginx", "-p", s.dir, "-c", f"{s.dir}/nginx.conf", "-e", f"{s.dir}/nginx.log"], f"{s.dir}/nginx.out",
+                    theirs):
+            check(fetch(theirs) == body, "nginx serves other bytes")
+            r = rates({"ours": url, "nginx": theirs, "fresh": url + "?fresh"})
+        yield row("verdict JSON", r["ours"], r["nginx"], r["ours"] / r["nginx"], 0.5, "1/s",
+                  f"nginx, static file of the same {len(body)} bytes")
+        yield row("verdict JSON, not kept", r["fresh"], r["nginx"], r["fresh"] / r["nginx"], None, "1/s",
+                  "a query keeps the answer out of the server's memory: made anew")
+
+
+def fossil_repository(path):
+    """A repository of COMMITS commits in four branches, through fossil's own import."""
+    parts = []
+    for i in range(COMMITS):
+        text = f"change {i}: a line about what it does and why it was needed\n"
+        content = "".join(f"line {j} of version {i}\n" for j in range(i % 50 + 1))
+        parts.append(f"commit refs/heads/{'trunk' if i % 7 else f'branch-{i % 3}'}\nmark :{i + 1}\n"
+                     f"committer Bench <bench@example.org> {1700000000 + i * 3600} +0000\ndata {len(text)}\n{text}")
+        if i:
+            parts.append(f"from :{i}\n")
+        parts.append(f"M 100644 inline src/file{i % 40}.c\ndata {len(content)}\n{content}\n")
+    run("fossil", "import", "--git", "--force", path, input="".join(parts).encode(),
+        env={**os.environ, "HOME": os.path.dirname(path), "USER": "bench"})
+    out = run("fossil", "info", "-R", path, env={**os.environ, "HOME": os.path.dirname(path), "USER": "bench"})
+    check(f"check-ins:    {COMMITS}" in out, f"fossil did not take {COMMITS} commits: {out}")
+
+
+def compare(places):
+    with Server(places, "compare") as s:
+        bad = s.make("run", "regression", 8, 1)[0]
+        other = s.make("other", "other", 8, 1)[0]
+        s.upload(bad, "REGRESSION")
+        s.upload(other, "NON_COMPARABLE")
+        pages = {"compare page": f"{s.url}/r/{bad.run}/vs/{s.baseline}", "run page": f"{s.url}/r/{bad.run}",
+                 "refusal page": f"{s.url}/r/{other.run}/vs/{s.baseline}"}
+        check(b"REGRESSION" in fetch(pages["compare page"]), "the compare page has no verdict")
+        check(b"NON_COMPARABLE" in fetch(pages["refusal page"]), "the refusal page has no verdict")
+        sizes = {k: len(fetch(u)) for k, u in pages.items()}
+        path = os.path.join(s.dir, "repository.fossil")
+        fossil_repository(path)
+        port = free_port()
+        timeline = f"http://127.0.0.1:{port}/timeline"
+        os.environ.update(HOME=s.dir, USER="bench")
+        with beside(["fossil", "server", "--nojail", "--localhost", "--port", port, path], f"{s.dir}/fossil.log", timeline):
+            check(b"change 999" in fetch(timeline), "fossil's timeline does not show the newest commit")
+            urls = {**pages, "compare page, not kept": pages["compare page"] + "?fresh", "fossil": timeline}
+            r = rates(urls)
+        theirs = r["fossil"]
+        for name in pages:
+            yield row(name, r[name], theirs, r[name] / theirs, 50 if name == "compare page" else None, "1/s",
+                      f"fossil timeline of {COMMITS} commits; the page has {sizes[name]} bytes")
+        name = "compare page, not kept"
+        yield row(name, r[name], theirs, r[name] / theirs, None, "1/s", "with a query: rendered for each request")
+
+
+# audit: a whole process each time.
+
+PYTHON = "import json, sys\nfor name in sys.argv[1:]:\n    with open(name, 'rb') as f:\n        json.load(f)\n"
+
+
+def two_trees(places, where):
+    """The fixture, and a copy whose reports carry another run's numbers; the baseline's manifest outside both."""
+    base, now = os.path.join(where, "baseline"), os.path.join(where, "current")
+    shutil.copytree(os.path.join(places.root, FIXTURE), base)
+    os.rename(os.path.join(base, "manifest.json"), os.path.join(where, "manifest.json"))
+    shutil.copytree(base, now)
+    for name in glob.glob(f"{now}/*/*.json"):
+        with open(name, encoding="utf-8") as f:
+            text = f.read()
+        report = json.loads(text)
+        if isinstance(report, dict) and "resources" in report:
+            peak = report["resources"].get("peak_rss_mb")
+            if peak is not None:
+                text = text.replace(json.dumps(peak), json.dumps(peak * 1.5), 1)
+        with open(name, "w", encoding="utf-8") as f:
+            f.write(text)
+    files = sorted(glob.glob(f"{now}/*/*.json"))
+    check(len(files) == 6, f"the fixture has {len(files)} files")
+    return base, now, files
+
+
+def audit(places):
+    where = os.path.join(places.temporary, "audit")
+    os.makedirs(where)
+    base, now, files = two_trees(places, where)
+    out = os.path.join(where, "audit.json")
+    command = [places.cleanrun, "audit", "--definition", os.path.join(places.root, DEFINITION), "--gate", "call-setup-2k",
+               "--baseline", base, "--current", now, "--baseline-manifest", os.path.join(where, "manifest.json"), "--quiet",
+               "--json", "-"]
+    cpu = {"ours": [], "python": []}
+
+    def ours():
+        took, used, code = spawn(command, out)
+        check(code == 1, f"cleanrun audit: exit {code}, not 1")
+        cpu["ours"].append(used)
+        return took
+
+    def python():
+        took, used, code = spawn(["/usr/bin/python3", "-c", PYTHON, *files])
+        check(code == 0, f"python3: exit {code}")
+        cpu["python"].append(used)
+        return took
+
+    ours()
+    with open(out, encoding="utf-8") as f:
+        document = json.load(f)
+    made = document["made_comparisons"]
+    check(document["verdict"] == "REGRESSION" and made >= 10 and made == document["expected_comparisons"],
+          f"{made} comparisons, {document['verdict']}")
+    t = {k: median(v) for k, v in in_turn({"ours": ours, "python": python}, AUDIT_ROUNDS).items()}
+    c = {k: median(v) for k, v in cpu.items()}
+    yield row("audit, 6 files", t["ours"] * 1e3, t["python"] * 1e3, t["python"] / t["ours"], 10, "ms",
+              f"python3 start that parses the 6 files; {made} comparisons of 2 x 6 files")
+    yield row("audit, CPU time", c["ours"] * 1e3, c["python"] * 1e3, c["python"] / c["ours"], None, "ms", "the same runs")
+
+
+# sampler: CPU time of the observer.
+
+
+def sampler(places):
+    out = json.loads(run(places.sampler_cost, SAMPLER_SECONDS, SAMPLER_MS, SAMPLER_PROCESSES, timeout=SAMPLER_SECONDS + 60))
+    check(out["processes"] == SAMPLER_PROCESSES, f"{out['processes']} processes were seen")
+    check(out["samples"] >= SAMPLER_SECONDS * 1000 // SAMPLER_MS - 2, f"only {out['samples']} samples")
+    share = out["cpu_us"] / out["wall_us"] * 100
+    yield row("sampler, 20 processes, 2 Hz", share, 0.1, 0.1 / share, 1, "% of a core",
+              f"{out['cpu_us'] / 1e3:.1f} ms in {out['wall_us'] / 1e6:.1f} s, {out['samples']} samples")
+
+
+PARTS = {"ingest": ingest, "verdict": verdict, "compare": compare, "audit": audit, "sampler": sampler, "memory": memory.measure}
+
+
+class Places:
+    def __init__(self, root, build, temporary):
+        self.root, self.temporary = root, temporary
+        self.cleanrun = os.path.join(build, "runner/cleanrun")
+        self.server = os.path.join(build, "server/cleanrun-server")
+        self.make_packages = os.path.join(build, "tests/bench/make_packages")
+        self.sampler_cost = os.path.join(build, "tests/bench/sampler_cost")
+
+
+def number(x):
+    if x >= 1000:
+        return f"{x:.0f}"
+    return f"{x:.1f}" if x >= 100 else f"{x:.3g}"
+
+
+def line(r):
+    result = "" if r["target"] is None else "PASS" if r["passed"] else "MISS"
+    target = "" if r["target"] is None else f">= {r['target']:g}"
+    return (f"{r['name']:28} {number(r['ours']) + ' ' + r['unit']:>20} {number(r['yardstick']) + ' ' + r['unit']:>20} "
+            f"{r['ratio']:8.2f} {target:>8} {result}")
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        models = [x.split(":", 1)[1].strip() for x in f if x.startswith("model name")]
+    return {"cpu": models[0] if models else platform.machine(), "processors": os.cpu_count(), "kernel": platform.release(),
+            "load_before": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d", time.gmtime())}
+
+
+def measure(places, parts, as_json):
+    rows, failures = [], []
+    if not as_json:
+        print(f"{'name':28} {'ours':>20} {'yardstick':>20} {'ratio':>8} {'target':>8}", flush=True)
+    for part in parts:
+        began = time.monotonic()
+        try:
+            for r in PARTS[part](places):
+                r["part"], r["passed"] = part, r["target"] is None or r["ratio"] >= r["target"]
+                rows.append(r)
+                if not as_json:
+                    print(line(r), flush=True)
+        except (Failed, OSError, ValueError, KeyError) as e:
+            failures.append({"part": part, "error": str(e)})
+            print(f"ci/bench: {part}: {e}", file=sys.stderr, flush=True)
+        print(f"ci/bench: {part} took {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        shutil.rmtree(os.path.join(places.temporary, part), ignore_errors=True)
+    return rows, failures
+
+
+def main():
+    a = argparse.ArgumentParser()
+    for name in ("--root", "--build", "--dir"):
+        a.add_argument(name, required=True)
+    a.add_argument("--json", action="store_true")
+    a.add_argument("parts", nargs="+", choices=PARTS)
+    a = a.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is ended
+    about = machine()
+    with tempfile.TemporaryDirectory(prefix="cleanrun-bench-", dir=a.dir) as temporary:
+        rows, failures = measure(Places(a.root, a.build, temporary), a.parts, a.json)
+    about["load_after"] = os.getloadavg()[0]
+    missed = [r["name"] for r in rows if not r["passed"]]
+    if a.json:
+        json.dump({"schema": "cleanrun-bench/1", "machine": about, "rows": rows, "failures": failures}, sys.stdout, indent=2)
+        print()
+    else:
+        print(f"\n{about['cpu']}, {about['processors']} processors, Linux {about['kernel']}; load {about['load_before']:.1f} before, "
+              f"{about['load_after']:.1f} after")
+        for r in rows:
+            if r["note"]:
+                print(f"  {r['name']}: {r['note']}")
+        if missed:
+            print(f"missed: {', '.join(missed)}")
+    return 1 if missed or failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
