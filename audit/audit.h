@@ -29,6 +29,7 @@ struct audit_side {
     const char *id;                      /* baseline id or run id; NULL when unknown */
     const char *evidence_sha256;         /* hex or NULL */
     const char *root;                    /* shown only: "baseline", "." or a directory the user named */
+    const char *machine_class;           /* of a bare tree, when its keeper recorded one; else NULL */
     bool legacy;                         /* baseline marked legacy: both-may-lack and inference apply (C15) */
 };
 

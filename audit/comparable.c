@@ -340,14 +340,27 @@ static void check_units(const struct audit_side *side, bool of_current, const st
     }
 }
 
+/* Bare trees have no manifest; their keeper may know on which class each was measured. */
+static void check_kept_class(const struct audit_input *in, struct findings *f)
+{
+    const char *baseline = in->baseline.machine_class;
+    const char *current = in->current.machine_class;
+    struct finding what = { .code = "NC-MACHINE-CLASS", .field = "/class" };
+
+    if (baseline && current && strcmp(baseline, current) != 0)
+        findings_reason(f, &what, "the baseline was measured on class %s, the current run on %s", baseline, current);
+}
+
 int comparable_manifests(const struct audit_input *in, const struct policy *p, struct findings *f, struct err *e)
 {
     struct finding what = { .code = "NC-IDENTITY-MISSING", .field = "/machine/facts" };
 
     check_units(&in->baseline, false, p, f);
     check_units(&in->current, true, p, f);
-    if (!in->baseline.manifest && !in->current.manifest)
+    if (!in->baseline.manifest && !in->current.manifest) {
+        check_kept_class(in, f);
         return 0;
+    }
     if (!in->baseline.manifest || !in->current.manifest) {
         findings_reason(f, &what,
                         "the %s is a bare result tree without a manifest: its machine, mode, source and definition are "

@@ -77,6 +77,7 @@ enum route_result page_baseline(struct request *q);
 enum route_result page_commit(struct request *q);
 enum route_result page_run(struct request *q);
 enum route_result page_compare(struct request *q);
+enum route_result page_compare_baselines(struct request *q);
 enum route_result page_badge(struct request *q);
 enum route_result page_asset(struct request *q);
 

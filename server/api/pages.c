@@ -312,6 +312,23 @@ enum route_result page_compare(struct request *q)
     return answer(q, rc, &e, "compare", document, REPLY_LIVE, run.is_private);
 }
 
+enum route_result page_compare_baselines(struct request *q)
+{
+    AUTO_STORE_BASELINE struct store_baseline b = {.id = NULL};
+    const char *id = request_param(q, "id");
+    const char *other = request_param(q, "other");
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = store_baseline_get(api_of(q)->store, id, &b, &e);
+
+    if (rc == 0) {
+        if (!access_see(q, b.is_private, b.project_id) || !see_other(q, other))
+            return ROUTE_DONE;
+        rc = doc_compare_baselines(api_of(q)->store, id, other, &document, &e);
+    }
+    return answer(q, rc, &e, "compare", document, REPLY_LIVE, b.is_private);
+}
+
 enum route_result page_asset(struct request *q)
 {
     struct content *c = assets_get(api_of(q)->assets, request_param(q, "name"));

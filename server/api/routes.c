@@ -72,6 +72,7 @@ static const struct route routes[] = {
     FROM_DISK(ROUTE_PAGE, "/r/{run}/f/{path...}", download_member),
     PAGE("/r/{run}/vs/{other}", TWINS | ROUTE_TWIN_MARKDOWN, page_compare),
     PAGE("/r/{run}", TWINS, page_run),
+    PAGE("/b/{id}/vs/{other}", TWINS | ROUTE_TWIN_MARKDOWN, page_compare_baselines),
     PAGE("/b/{id}", TWINS, page_baseline),
     PAGE("/help", TWINS, help_index),
     PAGE("/help/reasons/{code}", TWINS, help_reason),

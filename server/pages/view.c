@@ -252,6 +252,7 @@ static void view_baselines(struct view *v, cJSON *root)
 static void view_baseline(struct view *v, cJSON *root)
 {
     view_definition(v, view_get(root, "definition"));
+    json_add_bool(&v->doc, root, "has_others", view_count(json_get(root, "others")) > 0);
     json_add_bool(&v->doc, root, "has_uses", view_count(json_get(root, "uses")) > 0);
     json_add_bool(&v->doc, root, "has_definition", cJSON_IsObject(json_get(root, "definition")));
 }

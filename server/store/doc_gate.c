@@ -444,6 +444,32 @@ static int add_record(struct json_doc *d, const struct query *q, struct err *e)
     return 0;
 }
 
+/* The gate's other baselines, each with the comparison of the two (for information, never a verdict). */
+static int add_others(struct json_doc *d, struct db *db, const struct query *record, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINES_OF_GATE);
+    const char *own = query_get_text(record, BASE_ID);
+    cJSON *list = json_add_array(d, NULL, "others");
+    bool row = false;
+    int rc;
+
+    query_int(&q, query_get_int(record, BASE_PROJECT));
+    query_text(&q, query_get_text(record, BASE_GATE));
+    query_int(&q, DOC_ROWS);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        const char *id = query_get_text(&q, BASE_ID);
+        cJSON *o;
+
+        if (strcmp(id, own) == 0)
+            continue;
+        o = json_add_object(d, list, NULL);
+        json_add_string(d, o, "id", id);
+        json_add_string(d, o, "class", query_get_text(&q, BASE_CLASS));
+        doc_format(d, o, "url", "/b/%s/vs/%s", own, id);
+    }
+    return rc;
+}
+
 int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
@@ -475,7 +501,7 @@ int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e)
     else
         json_add_null(&d, NULL, "run_url");
     doc_format(&d, NULL, "url", "/b/%s", query_get_text(&q, BASE_ID));
-    if (add_uses(&d, r.db, id, e) < 0)
+    if (add_uses(&d, r.db, id, e) < 0 || add_others(&d, r.db, &q, e) < 0)
         return -1;
     (void) snprintf(page, sizeof page, "/b/%.160s", id); /* ids are short */
     doc_links(&d, page);

@@ -32,6 +32,10 @@ int doc_run(struct store *s, const char *run, cJSON **out, struct err *e) MUST_C
  * (verdict null, decisions U24). */
 int doc_compare(struct store *s, const char *run, const char *other, cJSON **out,
                 struct err *e) MUST_CHECK;
+/* cleanrun-compare/1 of two baselines of one gate, imported history included: always informational. `current` and
+ * `baseline` have {id, run (the id when there is none), commit|null, class, legacy, reviewed, …}. */
+int doc_compare_baselines(struct store *s, const char *id, const char *other, cJSON **out,
+                          struct err *e) MUST_CHECK;
 /* cleanrun-check/1; an unknown commit is PENDING. commit: 40 or 64 hex digits, else ERR_USAGE. */
 int doc_check(struct store *s, const char *project, const char *commit, cJSON **out,
               struct err *e) MUST_CHECK;
