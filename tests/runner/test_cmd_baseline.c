@@ -348,6 +348,79 @@ static void our_own_format_is_closed_and_reviewed(void **state)
     }
 }
 
+/* The shipped ones: each verifies, and no two of them are comparable. */
+
+static const char *const shipped[] = { "20260706T181609Z", "20260929T034251Z", "20260929T224805Z" };
+
+static char *shipped_manifest(const char *id)
+{
+    char name[128];
+
+    (void) snprintf(name, sizeof name, "baselines/rvoip-sip/call-setup-2k/%s/manifest.json", id);
+    return test_path(name);
+}
+
+static void shipped_baselines_verify(void **state)
+{
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(shipped); i++) {
+        char *manifest = shipped_manifest(shipped[i]);
+        struct command_result r;
+
+        verify(manifest, &r);
+        says(shipped[i], &r, 0, shipped[i]);
+        command_result_fini(&r);
+        free(manifest);
+    }
+}
+
+static void shipped_baselines_refuse_one_another(void **state)
+{
+    char *dir = test_dir_new();
+    char *definition = test_path("examples/rvoip-sip/cleanrun.yaml");
+    char *trees[ARRAY_LEN(shipped)];
+    char *manifests[ARRAY_LEN(shipped)];
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(shipped); i++) {
+        char *manifest = shipped_manifest(shipped[i]);
+        char *out = test_join(dir, shipped[i]);
+        struct command_result r;
+
+        package(manifest, out, &r);
+        says(shipped[i], &r, 0, "packaged");
+        command_result_fini(&r);
+        trees[i] = test_join(out, "perf-regression-baseline/perf-results");
+        manifests[i] = test_join(out, "perf-regression-baseline/manifest.json");
+        free(out);
+        free(manifest);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(shipped); i++)
+        for (size_t k = 0; k < ARRAY_LEN(shipped); k++) {
+            const char *const argv[] = { "audit",  "--definition", definition, "--gate",
+                                         "call-setup-2k", "--baseline", trees[i], "--baseline-manifest",
+                                         manifests[i], "--current", trees[k], "--json", "-", NULL };
+            struct command_result r;
+            cJSON *document = NULL;
+
+            run_command(&command_audit, argv, &r);
+            if (r.code != 3)
+                fail_msg("%s against %s: exit %d\n%s", shipped[k], shipped[i], r.code, r.err);
+            document = parse(r.out);
+            assert_null(json_get(document, "comparisons")->child);
+            if (i != k)
+                assert_non_null(strstr(r.out, "/environment/total_ram_gb")); /* the machine itself differs */
+            json_free(document);
+            command_result_fini(&r);
+        }
+    for (size_t i = 0; i < ARRAY_LEN(shipped); i++) {
+        free(trees[i]);
+        free(manifests[i]);
+    }
+    free(definition);
+    test_dir_free(dir);
+}
+
 static void json_tells_the_same(void **state)
 {
     char *manifest = test_path("tests/data/rvoip/baselines/20260929T034251Z/manifest.json");
@@ -405,6 +478,8 @@ int main(void)
         cmocka_unit_test(paths_that_lead_out_are_refused),
         cmocka_unit_test(a_linked_directory_or_manifest_is_refused),
         cmocka_unit_test(our_own_format_is_closed_and_reviewed),
+        cmocka_unit_test(shipped_baselines_verify),
+        cmocka_unit_test(shipped_baselines_refuse_one_another),
         cmocka_unit_test(json_tells_the_same),
         cmocka_unit_test(what_is_not_there_exits_2),
     };
