@@ -64,7 +64,8 @@ static int ask(const struct push_target *t, const char *commit, struct http_repl
         return -1;
     if (reply->status != 200)
         return err_set(e, reply->status >= 500 ? ERR_BUSY : ERR_USAGE, "status.refused",
-                       "the server answered %ld", reply->status);
+                       "%s: the server answered %ld%s", t->project, reply->status,
+                       push_hint(reply->status, t));
     return 0;
 }
 
@@ -73,6 +74,16 @@ static const char *text_of(const cJSON *object, const char *key)
     const cJSON *j = json_get(object, key);
 
     return cJSON_IsString(j) ? j->valuestring : "";
+}
+
+/* A description begins with its verdict, which stands before it here already. */
+static const char *without_verdict(const cJSON *object)
+{
+    const char *text = text_of(object, "description");
+    size_t len = strlen(text_of(object, "verdict"));
+
+    return strncmp(text, text_of(object, "verdict"), len) == 0 && text[len] == ' ' ? text + len + 1
+                                                                                   : text;
 }
 
 static int tell(struct cli *c, const struct push_target *t, const struct http_reply *reply,
@@ -88,13 +99,15 @@ static int tell(struct cli *c, const struct push_target *t, const struct http_re
     if (t->json)
         return cli_write_text(c, NULL, reply->body, reply->len, e);
     (void) fprintf(c->out, "%s  %s\n", text_of(j, "verdict"),
-                   text_of(j, "description")); /* flushed and checked by main */
+                   without_verdict(j)); /* flushed and checked by main */
     cJSON_ArrayForEach(gate, json_get(j, "gates"))
     {
+        AUTO_FREE char *url = push_page(t->server, text_of(gate, "url"));
+
         (void) fprintf(c->out, "  %-24s %-16s %s\n", text_of(gate, "gate"),
-                       text_of(gate, "verdict"), text_of(gate, "description"));
-        if (*text_of(gate, "url"))
-            (void) fprintf(c->out, "  %-24s %s\n", "", text_of(gate, "url"));
+                       text_of(gate, "verdict"), without_verdict(gate));
+        if (url && *url)
+            (void) fprintf(c->out, "  %-24s %s\n", "", url);
     }
     return 0;
 }

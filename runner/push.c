@@ -147,19 +147,20 @@ static void explain(const struct http_reply *r, char *out, size_t size)
                                                      : "no explanation"); /* may be cut */
 }
 
-/* What a refusing status means for the caller. */
-static int refused(const char *step, const struct http_reply *r, struct err *e)
+char *push_page(const char *server, const char *page)
 {
-    char why[300];
-    enum err_kind kind = ERR_USAGE;
+    return page[0] == '/' ? push_url(server, "%s", page) : strdup(page);
+}
 
-    explain(r, why, sizeof(why));
-    if (r->status >= 500 || r->status == 429)
-        kind = ERR_BUSY;
-    else if (r->status == 409 || r->status == 422)
-        kind = ERR_TRUST;
-    return err_set(e, kind, "push.refused", "%s: the server answered %ld: %s", step, r->status,
-                   why);
+const char *push_hint(long status, const struct push_target *t)
+{
+    if (status == 401)
+        return t->token_file ? "; is it a token of this server, and not revoked?" : "";
+    if (status == 403)
+        return "; a token needs the scope `upload` and this project";
+    if (status == 404)
+        return "; is there such a project, and does the token cover it?";
+    return "";
 }
 
 struct upload {
@@ -172,6 +173,22 @@ struct upload {
     uint64_t size;
     struct digest digest;
 };
+
+/* What a refusing status means for the caller. */
+static int refused(const struct upload *u, const char *step, const struct http_reply *r,
+                   struct err *e)
+{
+    char why[300];
+    enum err_kind kind = ERR_USAGE;
+
+    explain(r, why, sizeof(why));
+    if (r->status >= 500 || r->status == 429)
+        kind = ERR_BUSY;
+    else if (r->status == 409 || r->status == 422)
+        kind = ERR_TRUST;
+    return err_set(e, kind, "push.refused", "%s for %s: the server answered %ld: %s%s", step,
+                   u->project, r->status, why, push_hint(r->status, u->target));
+}
 
 static int put_blob(const struct upload *u, struct err *e)
 {
@@ -193,8 +210,9 @@ static int put_blob(const struct upload *u, struct err *e)
 
     if (http_retry(&q, &reply, e) < 0)
         return -1;
-    return reply.status == 200 || reply.status == 201 ? 0
-                                                      : refused("storing the archive", &reply, e);
+    return reply.status == 200 || reply.status == 201
+               ? 0
+               : refused(u, "storing the archive", &reply, e);
 }
 
 static int read_envelope(const struct upload *u, char **out, size_t *out_len, struct err *e)
@@ -261,7 +279,7 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
     bool judged = reply->status == 200 || reply->status == 201;
 
     if (!judged && reply->status != 422)
-        return refused("submitting the run", reply, e);
+        return refused(u, "submitting the run", reply, e);
     if (json_parse(reply->body, reply->len, &limits, &j, e) < 0)
         return err_wrap(e, "the server's answer");
     const cJSON *word = json_get(j, "verdict");
@@ -283,8 +301,11 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
     tell_reasons(u->c, j);
     const cJSON *page = json_get(json_get(j, "links"), "page");
 
-    if (cJSON_IsString(page))
-        cli_say(u->c, "%s", page->valuestring);
+    if (cJSON_IsString(page)) {
+        AUTO_FREE char *url = push_page(u->target->server, page->valuestring);
+
+        cli_say(u->c, "%s", url ? url : page->valuestring);
+    }
     return 0;
 }
 

@@ -23,6 +23,11 @@ int push_archive(struct cli *c, const char *archive, const struct push_target *t
 /* Token from a file that only its owner can read; heap, line end removed. */
 int push_read_token(const char *path, char **out, struct err *e) MUST_CHECK;
 /* An address below the server's; heap or NULL. */
+/* What a refusing status usually means here, to be put behind a message; "" when nothing is known.
+ */
+const char *push_hint(long status, const struct push_target *t);
+/* A page the server named, as an address that can be opened. Heap; NULL without memory. */
+char *push_page(const char *server, const char *page);
 char *push_url(const char *server, const char *format, ...)
     __attribute__((format(printf, 2, 3))) MUST_CHECK;
 /* Exit code of a verdict document; no verdict (a diagnostic run) is EXIT_NOTHING. */

@@ -356,15 +356,17 @@ static void status_exits_by_the_worst_verdict(void **state)
     static const struct {
         const char *answer;
         int code;
+        const char *out, *err, *page;
     } rows[] = {
         {OK("{\"schema\": \"cleanrun-check/1\", \"verdict\": \"PENDING\", \"description\": "
             "\"PENDING\", \"gates\": []}"),
-         8},
-        {OK("{\"verdict\": \"REGRESSION\", \"gates\": [{\"gate\": \"g\", \"verdict\": "
-            "\"REGRESSION\", \"description\": \"x\"}]}"),
-         1},
-        {STATUS("404 Not Found", "{}"), 2},
-        {OK("{}"), 6},
+         8, "PENDING", NULL, NULL},
+        {OK("{\"verdict\": \"REGRESSION\", \"description\": \"REGRESSION 1 of 1 gate\", \"gates\": "
+            "[{\"gate\": \"g\", \"verdict\": \"REGRESSION\", \"description\": \"REGRESSION RSS\", "
+            "\"url\": \"/r/1\"}]}"),
+         1, "REGRESSION  1 of 1 gate\n  g                        REGRESSION       RSS\n", NULL, "/r/1"},
+        {STATUS("404 Not Found", "{}"), 2, NULL, "o/p: the server answered 404; is there such a project", NULL},
+        {OK("{}"), 6, NULL, NULL, NULL},
     };
 
     (void) state;
@@ -387,6 +389,14 @@ static void status_exits_by_the_worst_verdict(void **state)
 
         run_command(&command_status, argv, &r);
         assert_int_equal(r.code, rows[i].code);
+        if ((rows[i].out && !strstr(r.out, rows[i].out)) || (rows[i].err && !strstr(r.err, rows[i].err)))
+            fail_msg("out: %s\nerr: %s", r.out, r.err);
+        if (rows[i].page) { /* as an address that can be opened */
+            char page[100];
+
+            snprintf(page, sizeof page, "%s%s\n", url, rows[i].page);
+            assert_non_null(strstr(r.out, page));
+        }
         kill(server, SIGKILL);
         assert_int_equal(waitpid(server, NULL, 0), server);
         char *log = test_read_path(b.log, NULL);
