@@ -57,7 +57,7 @@ static int generate(struct cli *c, const struct cli_args *a, struct err *e)
     rc = file_create_at(dir, PRIVATE_NAME, private_pem, strlen(private_pem), 0600, e);
     explicit_bzero(private_pem, strlen(private_pem));
     if (rc < 0)
-        return -1; /* an old key is never overwritten */
+        return err_wrap(e, "'%s'", out); /* an old key is never overwritten */
     if (file_write_at(dir, PUBLIC_NAME, public_pem, strlen(public_pem), 0644, e) < 0)
         return -1;
     cli_say(c, "wrote %s/" PRIVATE_NAME " (keep it secret) and %s/" PUBLIC_NAME, out, out);

@@ -60,7 +60,9 @@ static int evaluate(const struct cli_args *a, struct leak *out, double *out_limi
         return err_set(e, ERR_USAGE, "leak.window", "--window needs A..B in milliseconds, A not after B");
     if (file_read(a->args[0], LIMIT_SAMPLES_FILE, &csv, &len, e) < 0)
         return -1;
-    return leak_evaluate(csv, len, *out_limit, window ? &range : NULL, out, e);
+    if (leak_evaluate(csv, len, *out_limit, window ? &range : NULL, out, e) < 0)
+        return err_wrap(e, "%s", a->args[0]);
+    return 0;
 }
 
 static int run(struct cli *c, const struct cli_args *a)

@@ -35,7 +35,7 @@ static int show_error(struct cli *c, int dir_fd, struct err *e)
     AUTO_JSON cJSON *j = NULL;
 
     if (read_json(dir_fd, "error.json", &j, e) < 0)
-        return err_wrap(e, "no run directory");
+        return -1;
     /* Flushed and checked by main, and so below. */
     (void) fprintf(c->out,
                    "run       %s\ngate      %s\nresult    ERROR in stage %s\n          %s\n",
@@ -96,8 +96,12 @@ static int show(struct cli *c, const struct cli_args *a, struct err *e)
 
     if (file_open_dir(a->args[0], &fd, e) < 0)
         return -1;
-    if (faccessat(fd, MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+    if (faccessat(fd, MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+        if (faccessat(fd, "error.json", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+            return err_set(e, ERR_INPUT, "show.directory",
+                           "'%s' is no run directory: it holds no " MANIFEST_NAME, a->args[0]);
         return show_error(c, fd, e);
+    }
     if (file_read_at(fd, MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0 ||
         manifest_parse(bytes, len, &m, e) < 0)
         return -1;

@@ -32,8 +32,19 @@ static const struct command *find(int argc, char **argv, int *out_words)
     return NULL;
 }
 
+static bool asks_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (!strcmp(argv[i], "--"))
+            return false;
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+    }
+    return false;
+}
+
 /* "key" alone: the second word is missing; names what there is. */
-static bool tell_second_words(const struct cli *c, const char *first)
+static bool tell_second_words(FILE *to, const char *first)
 {
     size_t len = strlen(first);
     bool found = false;
@@ -41,8 +52,9 @@ static bool tell_second_words(const struct cli *c, const char *first)
     for (size_t i = 0; command_table[i]; i++) {
         if (strncmp(command_table[i]->name, first, len) != 0 || command_table[i]->name[len] != ' ')
             continue;
-        (void) fprintf(c->err, "%s cleanrun %s\n",
-                       found ? "   or" : "usage:", command_table[i]->name); /* talk */
+        (void) fprintf(to, "%s cleanrun %-18s %s\n",
+                       found ? "    or" : "usage:", command_table[i]->name,
+                       command_table[i]->summary); /* talk, or flushed and checked by main */
         found = true;
     }
     return found;
@@ -53,14 +65,15 @@ static int unknown(const struct cli *c, int argc, char **argv)
     const char *names[NAMES_MAX];
     size_t n = 0;
 
-    if (tell_second_words(c, argv[0]))
+    if (argc > 1 && asks_help(argc - 1, argv + 1) && tell_second_words(c->out, argv[0]))
+        return EXIT_OK;
+    if (tell_second_words(c->err, argv[0]))
         return EXIT_USAGE;
     for (size_t i = 0; command_table[i] && n < NAMES_MAX - 1; i++)
         names[n++] = command_table[i]->name;
     names[n++] = "help";
     const char *near = text_nearest(argv[0], names, n);
 
-    (void) argc;
     /* Talk. */
     (void) fprintf(c->err, "cleanrun: no command '%.60s'%s%s%s (cleanrun help lists them)\n",
                    argv[0], near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -73,30 +86,19 @@ static int help(const struct cli *c, int argc, char **argv)
     const struct command *cmd = argc > 0 ? find(argc, argv, &words) : NULL;
     const char *near = NULL;
 
-    if (argc == 0) {
+    if (argc == 0 || asks_help(argc, argv)) {
         help_overview(c->out);
     } else if (cmd) {
         help_command(c->out, cmd);
     } else if (!help_topic(c->out, argv[0], &near)) {
-        if (tell_second_words(c, argv[0]))
-            return EXIT_USAGE;
+        if (tell_second_words(c->out, argv[0]))
+            return EXIT_OK;
         /* Talk. */
         (void) fprintf(c->err, "cleanrun help: no topic '%.60s'%s%s%s\n", argv[0],
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         return EXIT_USAGE;
     }
     return EXIT_OK;
-}
-
-static bool asks_help(int argc, char **argv)
-{
-    for (int i = 0; i < argc; i++) {
-        if (!strcmp(argv[i], "--"))
-            return false;
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-            return true;
-    }
-    return false;
 }
 
 static int run_command(struct cli *c, const struct command *cmd, int argc, char **argv)

@@ -127,6 +127,12 @@ static void mistakes_are_usage_with_a_suggestion(void **state)
     SAY(&s, "key");
     assert_said(&s, 2, NULL, "cleanrun key gen");
     said_fini(&s);
+    SAY(&s, "key", "--help");
+    assert_said(&s, 0, "cleanrun key gen", NULL);
+    said_fini(&s);
+    SAY(&s, "help", "--help");
+    assert_said(&s, 0, "Commands:", NULL);
+    said_fini(&s);
     SAY(&s, "run", "--mode");
     assert_said(&s, 2, NULL, "--mode needs MODE");
     said_fini(&s);
@@ -211,6 +217,34 @@ static void init_writes_what_check_accepts(void **state)
     }
 }
 
+static void files_that_are_none_are_named(void **state)
+{
+    char *dir = test_dir_new(), *csv = test_join(dir, "x.csv"), *key = test_join(dir, "key.pem");
+    struct said s;
+
+    (void) state;
+    test_write_text(dir, "x.csv", "a,b\n");
+    SAY(&s, "leak", csv, "--limit", "1");
+    assert_said(&s, 2, NULL, csv);
+    said_fini(&s);
+    SAY(&s, "show", dir);
+    assert_said(&s, 2, NULL, "is no run directory");
+    said_fini(&s);
+    SAY(&s, "key", "gen", "--out", dir);
+    assert_said(&s, 0, "fingerprint", NULL);
+    said_fini(&s);
+    SAY(&s, "seal", dir, "--key", key, "--out", csv);
+    assert_int_equal(s.code, 2);
+    assert_non_null(strstr(s.err, dir));
+    said_fini(&s);
+    SAY(&s, "key", "gen", "--out", dir);
+    assert_said(&s, 2, NULL, dir);
+    said_fini(&s);
+    free(csv);
+    free(key);
+    test_dir_free(dir);
+}
+
 static void check_tells_where_a_definition_is_wrong(void **state)
 {
     char *dir = test_dir_new(), *file = test_join(dir, "cleanrun.yaml");
@@ -291,6 +325,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(mistakes_are_usage_with_a_suggestion),
         cmocka_unit_test(completion_is_bash_that_knows_every_option),
         cmocka_unit_test(init_writes_what_check_accepts),
+        cmocka_unit_test(files_that_are_none_are_named),
         cmocka_unit_test(check_tells_where_a_definition_is_wrong),
         cmocka_unit_test(fingerprint_and_doctor_speak_json),
         cmocka_unit_test(broken_standard_output_is_no_success),
