@@ -69,8 +69,8 @@ static void write_gate(struct buf *b, const struct kind *k, const char *project,
                        const char *target, const char *class)
 {
     buf_printf(b,
-               "# A performance gate. Check it with `cleanrun check`; the shape: cleanrun check "
-               "--schema.\n"
+               "# A performance gate. Check it with `cleanrun check`; every key: "
+               "docs/definition.md, cleanrun help definition.\n"
                "version: 1\nproject: %s\ngates:\n  %s:\n    class: %s\n    build:\n",
                project, gate, class);
     put_build(b, k, target);
@@ -78,16 +78,23 @@ static void write_gate(struct buf *b, const struct kind *k, const char *project,
     buf_puts(b, "      env: {allow: [PATH, HOME], reject: [CFLAGS, LDFLAGS, CPPFLAGS, RUSTFLAGS, "
                 "LD_PRELOAD, 'MALLOC_*']}\n"
                 "      timeout: 15m\n"
-                "    run:\n      # The program writes {results}/<scenario>/<point>.json and one "
-                "phase marker a line to\n"
-                "      # the descriptor in CLEANRUN_PHASE_FD.\n      command: ['{executable}']\n");
+                "    run:\n"
+                "      # The program writes its JSON report to the file `report` below "
+                "$CLEANRUN_RESULTS (it makes the\n"
+                "      # directory), and a line to the descriptor $CLEANRUN_PHASE_FD when a phase "
+                "begins or ends.\n"
+                "      command: ['{executable}']\n");
     buf_printf(b, "      report: %s/default.json\n", gate);
     buf_puts(b, "      timeout: 10m\n"
+                "    # Without phase markers in the program: take out phases, windows, "
+                "accept.exact and the "
+                "second metric.\n"
                 "    phases:\n      markers: [window_start, window_end]\n      required: "
                 "[window_start, window_end]\n"
                 "    sampling: {interval: 100ms, into: /resources}\n"
                 "    windows:\n      steady: {start_phase: window_start, end_phase: window_end, "
                 "estimator: endpoint-bands}\n"
+                "    # Members of the report that must be equal before two runs are compared.\n"
                 "    identity:\n      - {path: /scenario, require: required}\n      - {path: "
                 "/load, require: required}\n"
                 "    accept:\n      exact:\n        - {name: window complete, path: "
@@ -142,10 +149,11 @@ static int init(struct cli *c, const struct cli_args *a, struct err *e)
     if (file_open_dir(c->directory, &dir, e) < 0 ||
         file_create_at(dir, "cleanrun.yaml", b.data, b.len, 0644, e) < 0)
         return -1;
-    cli_say(c,
-            "wrote cleanrun.yaml for a %s build: set target, class, metrics; then: cleanrun check, "
-            "cleanrun run %s",
-            k->name, gate);
+    cli_say(
+        c,
+        "wrote cleanrun.yaml for a %s build that makes '%s': set project, class, report, identity "
+        "and metrics; then: cleanrun check, cleanrun run %s",
+        k->name, target, gate);
     return 0;
 }
 
@@ -158,8 +166,8 @@ static int run(struct cli *c, const struct cli_args *a)
 
 static const struct cli_option options[] = {
     {.name = "gate", .value = "NAME", .help = "name of the gate (default bench)"},
-    {.name = "project", .value = "OWNER/NAME", .help = "the project"},
-    {.name = "class", .value = "CLASS", .help = "machine class"},
+    {.name = "project", .value = "OWNER/NAME", .help = "the project (default owner/name)"},
+    {.name = "class", .value = "CLASS", .help = "machine class (default my-machine)"},
     {.name = "target", .value = "NAME", .help = "the program to measure (default bench)"},
     {.name = "dry-run", .help = "print instead of writing"},
 };
