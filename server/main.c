@@ -127,9 +127,23 @@ static int check_health(int argc, char *const argv[], char *const environment[])
     return EXIT_OK;
 }
 
+/* "COMMAND … --help": one page says everything. */
+static bool asks_help(int argc, char *argv[])
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || (i == 1 && strcmp(argv[i], "-h") == 0))
+            return true;
+    return argc > 1 && strcmp(argv[1], "help") == 0;
+}
+
 int main(int argc, char *argv[])
 {
     const char *command = argc > 1 ? argv[1] : "";
+
+    if (asks_help(argc, argv)) {
+        print_help(stdout);
+        return EXIT_OK;
+    }
 
     if (strcmp(command, "serve") == 0)
         return serve(argc - 2, argv + 2, environ);
@@ -137,11 +151,6 @@ int main(int argc, char *argv[])
         return check_health(argc - 2, argv + 2, environ);
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0) {
         (void) printf("cleanrun-server %s\n", CLEANRUN_VERSION);
-        return EXIT_OK;
-    }
-    if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 ||
-        strcmp(command, "-h") == 0) {
-        print_help(stdout);
         return EXIT_OK;
     }
     if (admin_knows(command))
