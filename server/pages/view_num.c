@@ -23,6 +23,7 @@ static const struct unit_row unit_rows[] = {
     {"B", 1073741824.0, {1073741824.0, "GiB"}},
     {"B", 1048576.0, {1048576.0, "MiB"}},
     {"B", 1024.0, {1024.0, "KiB"}},
+    {"1", 0, {1, ""}}, /* a plain number */
 };
 
 struct view_unit view_unit_for(double magnitude, const char *unit)

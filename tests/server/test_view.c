@@ -121,6 +121,7 @@ static void units_become_readable(void **state)
     assert_string_equal(view_unit_for(2e9, "ns").name, "s");
     assert_string_equal(view_unit_for(61440, "B").name, "KiB");
     assert_string_equal(view_unit_for(5, "MB/h").name, "MB/h");
+    assert_string_equal(view_unit_for(5, "1").name, "");
 }
 
 static void ages_are_in_words(void **state)
