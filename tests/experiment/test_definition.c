@@ -11,6 +11,8 @@
 #include "base/limits.h"
 #include "experiment/definition.h"
 #include "experiment/pointer.h"
+#include "experiment/schema.h"
+#include "tests/lib/support.h"
 
 #define BUILD "    build: {command: [make], executable: {from: path, path: app}}\n"
 #define RUN "    run: {command: ['{executable}'], report: s/1.json}\n"
@@ -239,6 +241,64 @@ static void definition_publishes_a_json_schema_of_every_key(void **state)
     assert_true(cJSON_IsFalse(json_get(gate, "additionalProperties")));
 }
 
+/* A key counts as named when it stands as code: `key`, or as the last word of `part.key`. */
+static bool is_named(const char *page, const char *key)
+{
+    char plain[100], dotted[100];
+
+    (void) snprintf(plain, sizeof plain, "`%s`", key);
+    (void) snprintf(dotted, sizeof dotted, ".%s`", key);
+    return strstr(page, plain) || strstr(page, dotted);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as our own tables */
+static size_t unnamed_keys(const struct schema *s, const char *page)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_fields; i++) {
+        if (!is_named(page, s->fields[i].key)) {
+            print_error("docs/definition.md does not name the key %s\n", s->fields[i].key);
+            n++;
+        }
+        n += unnamed_keys(s->fields[i].schema, page);
+    }
+    for (size_t i = 0; s->words && s->words[i]; i++) {
+        if (!is_named(page, s->words[i])) {
+            print_error("docs/definition.md does not name the word %s\n", s->words[i]);
+            n++;
+        }
+    }
+    return s->item ? n + unnamed_keys(s->item, page) : n;
+}
+
+static void definition_page_names_every_key(void **state)
+{
+    AUTO_FREE char *path = test_join(test_source_root(), "docs/definition.md");
+    AUTO_FREE char *page = test_read_path(path, NULL);
+
+    (void) state;
+    assert_int_equal(unnamed_keys(&schema_gate, page), 0);
+}
+
+static void definition_page_begins_with_a_definition_that_is_accepted(void **state)
+{
+    AUTO_FREE char *path = test_join(test_source_root(), "docs/definition.md");
+    AUTO_FREE char *page = test_read_path(path, NULL);
+    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_BUF struct buf b = { 0 };
+    const char *line = strstr(page, "    version: 1");
+
+    (void) state;
+    assert_non_null(line);
+    buf_init(&b, LIMIT_YAML);
+    for (; strncmp(line, "    ", 4) == 0; line += strcspn(line, "\n") + 1)
+        buf_put(&b, line + 4, strcspn(line, "\n") - 3);
+    buf_putc(&b, '\0');
+    parse(b.data, &f);
+    assert_int_equal(f.n, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +311,8 @@ int main(void)
         cmocka_unit_test(definition_types_come_from_the_schema),
         cmocka_unit_test(definition_diff_names_each_differing_key),
         cmocka_unit_test(definition_publishes_a_json_schema_of_every_key),
+        cmocka_unit_test(definition_page_names_every_key),
+        cmocka_unit_test(definition_page_begins_with_a_definition_that_is_accepted),
     };
 
     return cmocka_run_group_tests_name("definition", tests, NULL, NULL);
