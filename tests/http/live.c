@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +52,7 @@ static void exec_server(struct live *l, const char *path, const char *const extr
     args[n++] = port;
     for (i = 0; extra && extra[i] && n < ARGS_MAX - 1; i++)
         args[n++] = extra[i];
+    (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves no server */
     (void) dup2(fd, 2);
     (void) dup2(fd, 1);
     (void) execv(path, (char *const *) (uintptr_t) args); /* argv is not written */
