@@ -94,10 +94,23 @@ static const struct schema run = {
 };
 
 /* conditioning */
+static const struct schema pointers = { .type = SCHEMA_ARRAY, .item = &pointer, .min_items = 2 };
+static const struct schema_field proof_fields[] = {
+    { "report", &report_path, true, false },
+    { "equal", &pointers, false, false },
+    { "values", &any_map, false, false },
+};
+static const struct schema proof = {
+    .type = SCHEMA_OBJECT,
+    SCHEMA_FIELDS(proof_fields),
+    .about = "That the step happened: the report of its own that it leaves below the result directory. The numbers at `equal` "
+             "must be the same, and `values` (JSON Pointer: value) must stand in it.",
+};
 static const struct schema_field step_fields[] = {
     { "name", &text, true, false },
     { "command", &argv, false, false },
     { "value", &any, false, false },
+    { "proof", &proof, false, false },
     { "timeout", &duration, false, true },
 };
 static const struct schema step = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(step_fields) };
@@ -105,17 +118,22 @@ static const struct schema conditioning = {
     .type = SCHEMA_ARRAY,
     .item = &step,
     .about = "What happens before the measured point, in order; part of the identity. A step with a command is run by the "
-             "runner; one without is the program's own and must show as a phase marker of that name.",
+             "runner; one without is the program's own and must show as a phase marker of that name, or by its `proof`.",
 };
 
 /* phases */
+static const char *const marker_words[] = { "descriptor", "report", NULL };
+static const struct schema markers_from = { .type = SCHEMA_ENUM, .words = marker_words };
 static const struct schema_field phases_fields[] = {
+    { "from", &markers_from, false, false },
     { "markers", &texts, false, false },
     { "required", &texts, false, false },
 };
 static const struct schema phases = { .type = SCHEMA_OBJECT,
                                       SCHEMA_FIELDS(phases_fields),
-                                      .about = "Phase markers in their order, and those that must be seen." };
+                                      .about = "Phase markers in their order, and those that must be seen. `from: descriptor` (the default): the "
+                                               "program writes them to CLEANRUN_PHASE_FD; `report`: they stand only in its report, and "
+                                               "`accept.phases` judges them there." };
 
 /* sampling */
 static const struct schema_field sampling_fields[] = {
@@ -130,22 +148,36 @@ static const struct schema sampling = {
 };
 
 /* modes */
+static const struct schema_field mode_env_fields[] = { { "set", &text_map, false, false } };
+static const struct schema mode_env = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(mode_env_fields) };
 static const struct schema_field mode_fields[] = {
     { "tool", &text, false, false },          { "command", &argv, false, false },
     { "rate", &number, false, false },        { "context_switches", &flag, false, false },
-    { "env", &env, false, false },            { "snapshots", &texts, false, false },
+    { "env", &mode_env, false, false },       { "output", &texts, false, false },
+    { "debug_info", &flag, false, false },
+};
+#define MODE_ABOUT                                                                                                     \
+    "A diagnostic mode, never evidence for a gate. `tool` (perf, samply, heaptrack, instruments) or `command` stands before "  \
+    "the measured command and may name {executable} {results} {profile} {rate}; what it leaves in {profile} is kept, and each "  \
+    "name or pattern of `output` must be there. A trial capture runs before the build."
+static const struct schema mode = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(mode_fields), .about = MODE_ABOUT };
+static const struct schema_field snapshot_mode_fields[] = {
+    { "tool", &text, false, false },          { "command", &argv, false, false },
+    { "rate", &number, false, false },        { "context_switches", &flag, false, false },
+    { "env", &mode_env, false, false },       { "snapshots", &texts, false, false },
     { "output", &texts, false, false },       { "debug_info", &flag, false, false },
 };
-static const struct schema mode = {
+static const struct schema snapshot_mode = {
     .type = SCHEMA_OBJECT,
-    SCHEMA_FIELDS(mode_fields),
-    .about = "A diagnostic mode: its profiler, what it changes, what it leaves. Never evidence for a gate.",
+    SCHEMA_FIELDS(snapshot_mode_fields),
+    .about = MODE_ABOUT " At each phase marker of `snapshots` the memory of the process tree is written to "
+                        "profile/snapshots.json, while the program goes on.",
 };
 static const struct schema_field modes_fields[] = {
     { "cpu", &mode, false, false },
     { "timing", &mode, false, false },
-    { "memory", &mode, false, false },
-    { "boundary", &mode, false, false },
+    { "memory", &snapshot_mode, false, false },
+    { "boundary", &snapshot_mode, false, false },
 };
 static const struct schema modes = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(modes_fields) };
 

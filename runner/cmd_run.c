@@ -108,6 +108,8 @@ static int run(struct cli *c, const struct cli_args *a)
     if (read_options(c, a, &r.options, &e) < 0 || loop_signals_open(&r.signal_fd, &e) < 0 ||
         run_prepare(&r, &e) < 0) {
         code = cli_fail(c, &e);
+        if (r.interrupted)
+            code = EXIT_INTERRUPTED;
     } else if (execute(&r, &code, &e) < 0) {
         code = run_abort(&r, &e);
     } else {

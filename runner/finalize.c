@@ -17,6 +17,7 @@
 #include "experiment/acceptance.h"
 #include "experiment/tree.h"
 #include "runner/capture.h"
+#include "runner/conditioning.h"
 #include "runner/finish.h"
 #include "runner/manifest_make.h"
 #include "runner/report.h"
@@ -122,6 +123,8 @@ static int take_report(struct finish *f, struct err *e)
     if (markers_to_json(r->measure.markers, &f->markers, e) < 0 || write_samples(f, e) < 0)
         return -1;
     if (markers_break(r->measure.markers, &r->plan, why, sizeof(why)))
+        run_fault(r, "%s", why);
+    if (conditioning_unproven(&r->plan, r->dir.fd, why, sizeof(why)))
         run_fault(r, "%s", why);
     if (report_take(&r->plan, r->dir.fd, f->csv.data, f->csv.len, f->markers, &f->report, e) < 0)
         return -1;

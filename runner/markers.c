@@ -94,13 +94,16 @@ static int place_of(const cJSON *list, const char *name)
     return -1;
 }
 
-static bool breaks_order(const struct markers *m, const cJSON *list, char *why, size_t size)
+/* Markers that only a snapshot waits for stand beside the definition's order. */
+static bool breaks_order(const struct markers *m, const struct plan *p, char *why, size_t size)
 {
     int last = -1;
 
     for (size_t i = 0; i < m->n; i++) {
-        int place = place_of(list, m->items[i].name);
+        int place = place_of(p->markers, m->items[i].name);
 
+        if (place < 0 && place_of(p->snapshots, m->items[i].name) >= 0)
+            continue;
         if (place < 0) {
             (void) snprintf(why, size, "phase marker '%s' is not in the definition",
                             m->items[i].name);
@@ -125,11 +128,11 @@ bool markers_break(const struct markers *m, const struct plan *p, char *why, siz
                         m->lost);
         return true;
     }
-    if (p->markers && breaks_order(m, p->markers, why, size))
+    if (p->markers && breaks_order(m, p, why, size))
         return true;
     cJSON_ArrayForEach(item, p->required)
     {
-        if (count_of(m, item->valuestring) == 0) {
+        if (!p->markers_in_report && count_of(m, item->valuestring) == 0) {
             (void) snprintf(why, size, "phase marker '%s' was not seen", item->valuestring);
             return true;
         }
@@ -138,7 +141,7 @@ bool markers_break(const struct markers *m, const struct plan *p, char *why, siz
     {
         const char *name = json_get(item, "name")->valuestring;
 
-        if (!json_get(item, "command") && count_of(m, name) == 0) {
+        if (!json_get(item, "command") && !json_get(item, "proof") && count_of(m, name) == 0) {
             (void) snprintf(why, size, "conditioning step '%s' did not show as a phase marker",
                             name);
             return true;

@@ -18,6 +18,7 @@
 #define DEFAULT_INTERVAL_MS 500
 #define MIN_INTERVAL_MS 10
 #define SCAN_MS 10000
+#define SNAPSHOT_PROCESSES 256
 #define FIRST_LOOK_MS 20 /* the loader has mapped the libraries by then */
 #define NS_PER_MS ((uint64_t) 1000000)
 #define CGROUP_MOUNT "/sys/fs/cgroup"
@@ -29,6 +30,7 @@ struct point {
     struct markers *markers;
     struct sampler *sampler;
     struct mapped *mapped;
+    struct snapshots *snapshots;
     struct interference *interference;
     struct capture log;
     uint64_t start_ns;
@@ -69,9 +71,23 @@ static int on_first_look(void *context, uint64_t missed, struct err *e)
     return look(context, e);
 }
 
+static void take_snapshot(struct point *p, const char *name)
+{
+    pid_t pids[SNAPSHOT_PROCESSES];
+    size_t n;
+
+    if (!p->snapshots || !p->sampler || !snapshots_want(p->snapshots, name))
+        return;
+    n = sampler_list(p->sampler, pids, ARRAY_LEN(pids));
+    snapshots_take(p->snapshots, p->in->sysroot, pids, n, name,
+                   (clock_monotonic_ns() - p->start_ns) / NS_PER_MS);
+}
+
 static void on_marker(void *context, const char *name)
 {
     struct point *p = context;
+
+    take_snapshot(p, name);
 
     if (p->in->progress)
         p->in->progress(p->in->progress_context, name,
@@ -275,6 +291,10 @@ static int prepare(const struct measure_input *in, struct point *p, struct measu
         return err_set(e, ERR_NOMEM, "measure.memory", "out of memory");
     p->in = in;
     p->markers = out->markers;
+    if (in->plan->snapshots && snapshots_new(in->plan->snapshots, plan_mode_word(in->plan->mode),
+                                             &out->snapshots, e) < 0)
+        return -1;
+    p->snapshots = out->snapshots;
     if (mapped_new(in->source_root, &out->mapped, e) < 0 || open_log(in, &p->log, e) < 0)
         return -1;
     p->mapped = out->mapped;
@@ -348,6 +368,7 @@ void measure_fini(struct measure *m)
     free(m->markers);
     sampler_free(m->sampler);
     mapped_free(m->mapped);
+    snapshots_free(m->snapshots);
     json_free(m->interference);
     json_free(m->environment);
     *m = (struct measure){.markers = NULL};

@@ -20,6 +20,7 @@
 #include "runner/plan.h"
 #include "runner/procfs.h"
 #include "runner/sampler.h"
+#include "runner/snapshots.h"
 
 #define RUN_LOG "run.log"
 #define RESULTS_DIR "results"
@@ -47,6 +48,7 @@ struct measure {
     struct markers *markers;
     struct sampler *sampler;
     struct mapped *mapped;
+    struct snapshots *snapshots; /* NULL when the mode takes none */
     struct box_reading box;
     cJSON *interference; /* during */
     cJSON *environment;  /* record */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json_in.h"
-#include "base/num.h"
+#include "runner/profiler.h"
 
 bool measure_is_executable_word(const cJSON *command)
 {
@@ -22,68 +22,30 @@ static size_t count(const char *const *argv)
     return n;
 }
 
-/* perf as the default profiler of a mode that only names it. */
-static int default_tool(const struct measure_input *in, const struct plan_word *words,
-                        size_t n_words, const char *const **out, struct err *e)
-{
-    const cJSON *tool = json_get(in->plan->mode_spec, "tool");
-    const cJSON *rate = json_get(in->plan->mode_spec, "rate");
-    bool switches = cJSON_IsTrue(json_get(in->plan->mode_spec, "context_switches"));
-    AUTO_JSON cJSON *command = cJSON_CreateArray();
-    char text[NUM_DOUBLE_TEXT];
-    const char *argv[16];
-    size_t n = 0;
+#define N_WORDS 4
 
-    if (!tool || strcmp(tool->valuestring, "perf") != 0)
-        return err_set(e, ERR_USAGE, "measure.tool",
-                       "mode %s names no command and no tool that has a default",
-                       plan_mode_word(in->plan->mode));
-    (void) num_double_shortest(rate ? rate->valuedouble : 499.0,
-                               text); /* its length is not needed */
-    argv[n++] = "perf";
-    argv[n++] = "record";
-    argv[n++] = "-q";
-    argv[n++] = "-F";
-    argv[n++] = text;
-    argv[n++] = "-g";
-    if (switches)
-        argv[n++] = "--switch-events";
-    argv[n++] = "-o";
-    argv[n++] = "{profile}/perf.data";
-    argv[n++] = "--";
-    for (size_t i = 0; command && i < n; i++)
-        if (!cJSON_AddItemToArray(command, cJSON_CreateString(argv[i])))
-            return arena_full(e);
-    if (!command)
-        return arena_full(e);
-    return plan_argv(command, words, n_words, in->arena, out, e);
+static void words_of(const struct measure_input *in, struct plan_word out[N_WORDS])
+{
+    out[0] = (struct plan_word){"executable", in->artifact->path};
+    out[1] = (struct plan_word){"results", in->results_path};
+    out[2] = (struct plan_word){"profile", in->profile_path ? in->profile_path : ""};
+    out[3] = (struct plan_word){"rate", in->plan->rate};
 }
 
 int measure_argv(const struct measure_input *in, const char *const **out, bool *out_by_descriptor,
                  struct err *e)
 {
-    const struct plan_word words[] = {
-        {"executable", in->artifact->path},
-        {"results", in->results_path},
-        {"profile", in->profile_path ? in->profile_path : ""},
-    };
-    const cJSON *tool = json_get(in->plan->mode_spec, "command");
+    struct plan_word words[N_WORDS];
     const char *const *own = NULL, *const *prefix = NULL;
     const char **both;
     size_t n_prefix, n_own;
 
-    if (plan_argv(in->plan->run.command, words, ARRAY_LEN(words), in->arena, &own, e) < 0)
-        return -1;
-    *out_by_descriptor = !in->plan->mode_spec && measure_is_executable_word(in->plan->run.command);
-    *out = own;
-    if (!in->plan->mode_spec || (!tool && !json_get(in->plan->mode_spec, "tool"))) {
-        *out_by_descriptor = measure_is_executable_word(in->plan->run.command);
-        return 0;
-    }
-    if (tool ? plan_argv(tool, words, ARRAY_LEN(words), in->arena, &prefix, e) < 0
-             : default_tool(in, words, ARRAY_LEN(words), &prefix, e) < 0)
+    words_of(in, words);
+    if (plan_argv(in->plan->run.command, words, N_WORDS, in->arena, &own, e) < 0 ||
+        profiler_prefix(in->plan, words, N_WORDS, in->arena, &prefix, e) < 0)
         return -1;
     assert(prefix && own); /* both succeeded */
+    *out_by_descriptor = !prefix[0] && measure_is_executable_word(in->plan->run.command);
     n_prefix = count(prefix);
     n_own = count(own);
     both = arena_calloc(in->arena, n_prefix + n_own + 1, sizeof(*both));
@@ -116,12 +78,10 @@ static const char *conditioning_names(const struct measure_input *in)
 static int add_filled(const struct measure_input *in, const cJSON *set, bool all,
                       struct plan_variable *to, size_t *n, struct err *e)
 {
-    const struct plan_word words[] = {
-        {"executable", in->artifact->path},
-        {"results", in->results_path},
-        {"profile", in->profile_path ? in->profile_path : ""},
-    };
+    struct plan_word words[N_WORDS];
     const cJSON *item = NULL;
+
+    words_of(in, words);
 
     cJSON_ArrayForEach(item, set)
     {
@@ -129,7 +89,7 @@ static int add_filled(const struct measure_input *in, const cJSON *set, bool all
 
         if (!all && !strchr(text, '{'))
             continue;
-        text = plan_fill(text, words, ARRAY_LEN(words), in->arena);
+        text = plan_fill(text, words, N_WORDS, in->arena);
         if (!text)
             return arena_full(e);
         to[(*n)++] = (struct plan_variable){item->string, text};

@@ -7,10 +7,12 @@
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "runner/conditioning.h"
 
 #define BUILD_TIMEOUT_MS ((uint64_t) 60 * 60 * 1000)
 #define RUN_TIMEOUT_MS ((uint64_t) 2 * 60 * 60 * 1000)
 #define VARIABLES_MAX 512
+#define DEFAULT_RATE 499.0
 
 static const char *const mode_words[PLAN_MODE_MAX] = {
     [PLAN_CLEAN] = "clean",   [PLAN_CPU] = "cpu",           [PLAN_TIMING] = "timing",
@@ -99,6 +101,22 @@ static int read_build(const struct definition *d, struct plan *p, struct err *e)
     return 0;
 }
 
+/* A mode that is about a tool's data names the tool. */
+static int check_mode(const struct plan *p, struct err *e)
+{
+    bool needs_tool = p->mode == PLAN_CPU || p->mode == PLAN_TIMING;
+
+    if (needs_tool && !json_get(p->mode_spec, "tool") && !json_get(p->mode_spec, "command"))
+        return err_set(e, ERR_USAGE, "plan.tool",
+                       "mode %s names no tool (modes.%s.tool or modes.%s.command)",
+                       plan_mode_word(p->mode), plan_mode_word(p->mode), plan_mode_word(p->mode));
+    if (p->snapshots && p->markers_in_report)
+        return err_set(e, ERR_USAGE, "plan.snapshots",
+                       "mode %s: snapshots need markers as they happen, not phases.from: report",
+                       plan_mode_word(p->mode));
+    return 0;
+}
+
 static int read_mode(const struct definition *d, enum plan_mode mode, struct plan *p, struct err *e)
 {
     p->mode = mode;
@@ -109,7 +127,12 @@ static int read_mode(const struct definition *d, enum plan_mode mode, struct pla
     if (!p->mode_spec)
         return err_set(e, ERR_USAGE, "plan.mode", "gate %s defines no mode '%s' (modes.%s)",
                        d->gate, mode_words[mode], mode_words[mode]);
-    return 0;
+    p->snapshots = json_get(p->mode_spec, "snapshots");
+    const cJSON *rate = json_get(p->mode_spec, "rate");
+
+    (void) num_double_shortest(rate ? rate->valuedouble : DEFAULT_RATE,
+                               p->rate); /* its length is not needed */
+    return check_mode(p, e);
 }
 
 int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out, struct err *e)
@@ -121,6 +144,9 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     const cJSON *host = json_get(d->experiment, "host");
     const cJSON *interval = json_get(sampling, "interval");
 
+    const char *from = text_of(phases, "from");
+
+    p.markers_in_report = from && !strcmp(from, "report");
     p.machine_class = text_of(d->experiment, "class");
     if (read_build(d, &p, e) < 0 || read_mode(d, mode, &p, e) < 0)
         return -1;
@@ -137,6 +163,8 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     p.sampling_embed = cJSON_IsTrue(json_get(sampling, "embed"));
     p.limits = json_get(host, "limits");
     p.quiet = json_get(host, "quiet");
+    if (conditioning_check(&p, e) < 0)
+        return -1;
     *out = p;
     return 0;
 }

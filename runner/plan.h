@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "experiment/definition.h"
 
 enum plan_messages { PLAN_MESSAGES_NONE, PLAN_MESSAGES_CARGO };
@@ -45,6 +46,9 @@ struct plan {
     bool sampling_embed;
     enum plan_mode mode;
     const cJSON *mode_spec; /* NULL in clean mode */
+    const cJSON *snapshots;     /* markers at which the tree is looked at, or NULL */
+    char rate[NUM_DOUBLE_TEXT]; /* {rate} of the mode */
+    bool markers_in_report;     /* phases.from: the program writes none to the descriptor */
     const cJSON *limits, *quiet;
 };
 

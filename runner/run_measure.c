@@ -7,8 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json_in.h"
+#include "base/json_out.h"
+#include "base/limits.h"
+#include "base/text.h"
 #include "runner/interference.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
@@ -153,21 +157,66 @@ static void on_phase(void *context, const char *phase, uint64_t elapsed_ms)
     run_say(context, "phase", "%-28s %8.1f s", phase, (double) elapsed_ms / 1000.0);
 }
 
-/* Each file that the mode promises must be there and hold something. */
-static void check_profile(struct run *r)
+static bool is_filled(int dir_fd, const char *name)
 {
+    struct stat st;
+
+    return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+           st.st_size > 0;
+}
+
+/* A name, or a pattern with '*' that some file must match. */
+static bool is_left(int dir_fd, const struct file_list *files, const char *wanted)
+{
+    for (size_t i = 0; i < files->n; i++)
+        if (text_glob(wanted, files->names[i]) && is_filled(dir_fd, files->names[i]))
+            return true;
+    return false;
+}
+
+/* Each file that the mode promises must be there and hold something. */
+static int check_profile(struct run *r, struct err *e)
+{
+    AUTO_FILE_LIST struct file_list files = {.n = 0};
+    AUTO_FD int fd = -1;
     const cJSON *name = NULL;
 
+    if (r->plan.mode == PLAN_CLEAN)
+        return 0;
+    if (file_open_dir_at(r->dir.fd, PROFILE_DIR, &fd, e) < 0)
+        return -1;
+    if (file_list_at(fd, LIMIT_MEMBERS, &files, e) < 0) {
+        run_fault(r, "what the profiler left can't be packaged: %s", e->text);
+        *e = (struct err) ERR_INIT;
+        return file_remove_tree_at(r->dir.fd, PROFILE_DIR, e);
+    }
     cJSON_ArrayForEach(name, json_get(r->plan.mode_spec, "output"))
     {
-        struct stat st;
-        AUTO_FREE char *path = NULL;
-
-        if (asprintf(&path, PROFILE_DIR "/%s", name->valuestring) < 0)
-            path = NULL;
-        if (!path || fstatat(r->dir.fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size == 0)
+        if (!is_left(fd, &files, name->valuestring))
             run_fault(r, "the profiler left no %s", name->valuestring);
     }
+    return 0;
+}
+
+static int write_snapshots(struct run *r, struct err *e)
+{
+    AUTO_JSON cJSON *j = NULL;
+    AUTO_BUF struct buf b = {.data = NULL};
+    const char *missing;
+
+    if (!r->measure.snapshots)
+        return 0;
+    missing = snapshots_missing(r->measure.snapshots);
+    if (missing)
+        run_fault(r, "no snapshot at '%s': its phase marker did not come while the program ran",
+                  missing);
+    if (snapshots_document(r->measure.snapshots, &j, e) < 0)
+        return -1;
+    buf_init(&b, LIMIT_JSON_DOCUMENT);
+    json_write(&b, j, JSON_PRETTY);
+    return buf_check(&b, e) < 0
+               ? -1
+               : file_write_at(r->dir.fd, SNAPSHOTS_FILE, b.data, b.len, 0644, e);
 }
 
 static int judge_noise(struct run *r, struct err *e)
@@ -206,6 +255,5 @@ int run_measure(struct run *r, struct err *e)
     if (check_end(r, "the program", &r->measure.loop, r->measure.box.oom_kills, e) < 0 ||
         judge_noise(r, e) < 0)
         return -1;
-    check_profile(r);
-    return 0;
+    return write_snapshots(r, e) < 0 ? -1 : check_profile(r, e);
 }

@@ -13,6 +13,7 @@
 #include "runner/checkout.h"
 #include "runner/envguard.h"
 #include "runner/fetch.h"
+#include "runner/profiler.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
 #include "runner/scratch.h"
@@ -67,24 +68,6 @@ static int name_project(struct run *r, struct err *e)
     return 0;
 }
 
-/* A mode's tool must exist before the build, not be missed after it. */
-static int check_tool(const struct run *r, struct err *e)
-{
-    const cJSON *command = json_get(r->plan.mode_spec, "command");
-    const cJSON *tool = json_get(r->plan.mode_spec, "tool");
-    const char *name = command ? command->child->valuestring : tool ? tool->valuestring : NULL;
-    const char *path = cli_env(r->cli, "PATH");
-    AUTO_FREE char *found = NULL;
-
-    if (!name || name[0] == '{')
-        return 0;
-    found = child_find_program(name, path);
-    if (!found)
-        return err_set(e, ERR_USAGE, "run.tool", "mode %s needs '%s', which is not installed here",
-                       plan_mode_word(r->plan.mode), name);
-    return 0;
-}
-
 /* Without HOME there is no state directory: that matters only to what needs one. */
 static int find_state(struct run *r, struct err *e)
 {
@@ -117,7 +100,7 @@ static int read_definition(struct run *r, struct err *e)
         plan_read(r->definition, r->options.mode, &r->plan, e) < 0)
         return -1;
     if (envguard_check(&r->plan, r->cli->environment, e) < 0 ||
-        envguard_patterns(&r->plan, &r->patterns, e) < 0 || check_tool(r, e) < 0)
+        envguard_patterns(&r->plan, &r->patterns, e) < 0)
         return -1;
     return envguard_profile(&r->plan, r->git.root_fd, e);
 }
@@ -158,6 +141,27 @@ static int move_to_revision(struct run *r, struct err *e)
                : checkout_at(&r->git, r->options.at, state, e);
 }
 
+/* A mode's tool must exist and work before the build, not be missed after an hour. */
+static int try_profiler(struct run *r, struct err *e)
+{
+    AUTO_SCRATCH struct scratch scratch = {.fd = -1};
+
+    if (r->plan.mode == PLAN_CLEAN || r->options.build_only)
+        return 0;
+    if (scratch_open(r->state, &scratch, e) < 0)
+        return -1;
+    struct profiler_place at = {.directory = scratch.path,
+                                .directory_fd = scratch.fd,
+                                .environment = r->cli->environment,
+                                .signal_fd = r->signal_fd,
+                                .arena = &r->arena};
+
+    int result = profiler_try(&r->plan, &at, e);
+
+    r->interrupted = at.interrupted;
+    return result;
+}
+
 /* No baseline named, but a server that knows the reviewed one: it is fetched and checked before the
  * build. Diagnostic runs are compared with nothing. */
 static int fetch_reference(struct run *r, struct err *e)
@@ -193,7 +197,8 @@ int run_prepare(struct run *r, struct err *e)
         return -1;
     if (fetch_reference(r, e) < 0)
         return -1;
-    if (sysroot_open("/", &r->sysroot, e) < 0 || child_adopt_orphans(e) < 0)
+    if (sysroot_open("/", &r->sysroot, e) < 0 || child_adopt_orphans(e) < 0 ||
+        try_profiler(r, e) < 0)
         return -1;
     return open_directory(r, e);
 }

@@ -301,6 +301,19 @@ void sampler_take(struct sampler *s, uint64_t t_ms)
     s->ring[s->count++] = x;
 }
 
+size_t sampler_list(struct sampler *s, pid_t *out, size_t max)
+{
+    struct sample ignored = {.t_ms = 0};
+    struct reading sum;
+    size_t n = 0;
+
+    sum_all(s, &ignored, &sum);
+    for (size_t i = 0; i < s->n && n < max; i++)
+        if (!s->processes[i].zombie)
+            out[n++] = s->processes[i].pid;
+    return n;
+}
+
 bool sampler_tracks(const struct sampler *s, pid_t pid)
 {
     for (size_t i = 0; i < s->n; i++)

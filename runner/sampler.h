@@ -36,6 +36,8 @@ void sampler_free(struct sampler *s);
 /* Takes one sample stamped t_ms (since the point's start). Never fails: what can't be read is left
  * out. */
 void sampler_take(struct sampler *s, uint64_t t_ms);
+/* The processes that run now, looked up anew; returns how many (≤ max). */
+size_t sampler_list(struct sampler *s, pid_t *out, size_t max);
 bool sampler_tracks(const struct sampler *s, pid_t pid);
 size_t sampler_count(const struct sampler *s);
 size_t sampler_lost(const struct sampler *s);

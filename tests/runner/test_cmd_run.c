@@ -715,7 +715,7 @@ static void run_build_only_exits_7(void **state)
     "      boundary: {command: [sh, -c, 'echo heap > \"$0\"; exec \"$@\"', "                       \
     "'{profile}/heap.txt'], output: [heap.txt]}\n"                                                 \
     "      cpu: {tool: no-such-profiler}\n"                                                        \
-    "      timing: {debug_info: true}\n"
+    "      timing: {command: [env], debug_info: true}\n"
 
 static void diagnostic_modes_never_end_green(void **state)
 {

@@ -1,0 +1,114 @@
+#include "runner/conditioning.h"
+
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "experiment/pointer.h"
+#include "runner/measure.h"
+
+static bool plain(const char *pointer)
+{
+    return *pointer && pointer_ok(pointer) && !pointer_is_pattern(pointer);
+}
+
+int conditioning_check(const struct plan *p, struct err *e)
+{
+    const cJSON *step = NULL;
+
+    cJSON_ArrayForEach(step, p->conditioning)
+    {
+        const cJSON *proof = json_get(step, "proof");
+        const char *name = json_get(step, "name")->valuestring;
+        const cJSON *item = NULL;
+
+        cJSON_ArrayForEach(item, json_get(proof, "equal"))
+        {
+            if (!plain(item->valuestring))
+                return err_set(e, ERR_USAGE, "plan.proof",
+                               "conditioning step '%s': '%s' names more than one value", name,
+                               item->valuestring);
+        }
+        cJSON_ArrayForEach(item, json_get(proof, "values"))
+        {
+            if (!plain(item->string))
+                return err_set(e, ERR_USAGE, "plan.proof",
+                               "conditioning step '%s': '%s' is no JSON Pointer to one value", name,
+                               item->string);
+        }
+    }
+    return 0;
+}
+
+/* NULL, or what the report lacks. */
+static const char *break_of(const cJSON *proof, const cJSON *report, const char **out_pointer)
+{
+    const cJSON *first = NULL, *item = NULL;
+
+    cJSON_ArrayForEach(item, json_get(proof, "equal"))
+    {
+        const cJSON *value = pointer_get(report, item->valuestring);
+
+        *out_pointer = item->valuestring;
+        if (!cJSON_IsNumber(value))
+            return "is no number";
+        if (first && !json_equal(first, value))
+            return "is not equal to the others";
+        first = value;
+    }
+    cJSON_ArrayForEach(item, json_get(proof, "values"))
+    {
+        const cJSON *value = pointer_get(report, item->string);
+
+        *out_pointer = item->string;
+        if (!value)
+            return "is absent";
+        if (!json_equal(value, item))
+            return "has another value";
+    }
+    return NULL;
+}
+
+static bool step_unproven(const cJSON *step, int run_fd, char *why, size_t size)
+{
+    static const struct json_limits limits = {.max_bytes = LIMIT_REPORT};
+    const cJSON *proof = json_get(step, "proof");
+    const char *name = json_get(step, "name")->valuestring;
+    const char *report_name = json_get(proof, "report")->valuestring;
+    AUTO_FREE char *path = NULL;
+    AUTO_FREE char *bytes = NULL;
+    AUTO_JSON cJSON *report = NULL;
+    struct err e = ERR_INIT; /* its words are the reason */
+    const char *pointer = "", *lack;
+    size_t len = 0;
+
+    if (asprintf(&path, RESULTS_DIR "/%s", report_name) < 0) {
+        path = NULL;
+        (void) snprintf(why, size, "out of memory"); /* fits */
+        return true;
+    }
+    if (file_read_at(run_fd, path, LIMIT_REPORT, &bytes, &len, &e) < 0 ||
+        json_parse(bytes, len, &limits, &report, &e) < 0) {
+        (void) snprintf(why, size, "conditioning step '%s' left no sound %s: %s", name, report_name,
+                        e.text); /* a cut reason still explains */
+        return true;
+    }
+    lack = break_of(proof, report, &pointer);
+    if (lack)
+        (void) snprintf(why, size, "conditioning step '%s': %s of %s %s", name, pointer,
+                        report_name, lack); /* a cut reason still explains */
+    return lack != NULL;
+}
+
+bool conditioning_unproven(const struct plan *p, int run_fd, char *why, size_t size)
+{
+    const cJSON *step = NULL;
+
+    cJSON_ArrayForEach(step, p->conditioning)
+    {
+        if (json_get(step, "proof") && step_unproven(step, run_fd, why, size))
+            return true;
+    }
+    return false;
+}

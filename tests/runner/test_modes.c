@@ -1,0 +1,384 @@
+/* Diagnostic modes: snapshots, profilers proven before the build, placeholders; and conditioning
+ * that is proven by a report. */
+#include "tests/runner/project.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/json_in.h"
+#include "evidence/manifest.h"
+#include "experiment/definition.h"
+#include "runner/plan.h"
+#include "runner/profiler.h"
+
+static cJSON *read_json(const struct project *p, const char *name)
+{
+    char *path = project_out(p, name);
+    size_t len = 0;
+    char *text = test_read_path(path, &len);
+    cJSON *j = NULL;
+    struct err e = ERR_INIT;
+
+    if (json_parse(text, len, NULL, &j, &e) < 0)
+        fail_msg("%s: %s", name, e.text);
+    free(text);
+    free(path);
+    return j;
+}
+
+static bool exists(const struct project *p, const char *name)
+{
+    char *path = project_out(p, name);
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+
+    free(path);
+    return there;
+}
+
+static void measure(const struct project *p, const char *mode, int code, const char *words)
+{
+    const char *const args[] = {"--mode", mode, NULL};
+    struct test_run r;
+
+    project_measure(p, args, &r);
+    if (r.code != code || (words && !strstr(r.out, words) && !strstr(r.err, words)))
+        print_error("%s: %d, wanted %d and '%s': %s%s\n", mode, r.code, code, words ? words : "",
+                    r.out, r.err);
+    assert_int_equal(r.code, code);
+    assert_true(!words || strstr(r.out, words) || strstr(r.err, words));
+    test_run_fini(&r);
+}
+
+static double number(const cJSON *o, const char *key)
+{
+    const cJSON *v = json_get(o, key);
+
+    if (!cJSON_IsNumber(v))
+        fail_msg("no number %s", key);
+    return v->valuedouble;
+}
+
+static void check_snapshot(const cJSON *s, const char *phase)
+{
+    const cJSON *processes = json_get(s, "processes"), *total = json_get(s, "total");
+    const cJSON *first = processes->child;
+
+    assert_string_equal(json_get(s, "phase")->valuestring, phase);
+    assert_int_equal(cJSON_GetArraySize(processes), 1);
+    assert_string_equal(json_get(first, "name")->valuestring, "workload");
+    assert_true(number(first, "rss_kib") > 0);
+    assert_true(number(first, "pss_kib") > 0);
+    assert_true(number(first, "pss_kib") <= number(first, "rss_kib"));
+    assert_true(number(first, "anonymous_kib") > 0);
+    assert_true(number(first, "anonymous_kib") <= number(first, "rss_kib"));
+    assert_true(number(first, "private_dirty_kib") >= 0);
+    assert_true(number(first, "swap_kib") >= 0);
+    assert_true(number(first, "peak_rss_kib") > 0);
+    assert_true(number(first, "threads") >= 1);
+    assert_true(number(total, "rss_kib") >= number(first, "rss_kib"));
+    assert_null(json_get(total, "peak_rss_kib"));
+}
+
+static void snapshots_are_taken_at_the_named_markers(const char *mode)
+{
+    struct project p;
+    char *modes = NULL;
+
+    assert_true(asprintf(&modes, "    modes:\n      %s: {snapshots: [begin, window_start]}\n", mode) >
+                0);
+    project_new(&p, "ok", modes);
+    measure(&p, mode, 7, NULL);
+    cJSON *j = read_json(&p, "profile/snapshots.json"), *m = read_json(&p, "manifest.json");
+    const cJSON *list = json_get(j, "snapshots"), *file = NULL;
+    const char *role = NULL;
+
+    assert_string_equal(json_get(j, "schema")->valuestring, "cleanrun-snapshots/1");
+    assert_string_equal(json_get(j, "mode")->valuestring, mode);
+    assert_int_equal(cJSON_GetArraySize(list), 2);
+    check_snapshot(list->child, "begin");
+    check_snapshot(list->child->next, "window_start");
+    assert_true(number(list->child->next, "elapsed_ms") - number(list->child, "elapsed_ms") >= 20);
+    cJSON_ArrayForEach(file, json_get(m, "files"))
+    {
+        if (!strcmp(json_get(file, "path")->valuestring, "profile/snapshots.json"))
+            role = json_get(file, "role")->valuestring;
+    }
+    assert_non_null(role);
+    assert_string_equal(role, "profile");
+    cJSON_Delete(j);
+    cJSON_Delete(m);
+
+    /* The clean run beside it takes none. */
+    char *out = project_out(&p, "");
+    const char *const away[] = {"rm", "-rf", out, NULL};
+    struct test_run r;
+
+    test_run(away, NULL, NULL, NULL, &r);
+    test_run_fini(&r);
+    measure(&p, "clean", 3, NULL);
+    assert_false(exists(&p, "profile"));
+    free(out);
+    project_free(&p);
+    free(modes);
+}
+
+static void memory_mode_takes_retention_snapshots(void **state)
+{
+    (void) state;
+    snapshots_are_taken_at_the_named_markers("memory");
+}
+
+static void boundary_mode_takes_snapshots_and_goes_on(void **state)
+{
+    (void) state;
+    snapshots_are_taken_at_the_named_markers("boundary");
+}
+
+static void a_snapshot_that_was_promised_and_not_taken_is_a_fail(void **state)
+{
+    struct project p;
+
+    (void) state;
+    project_new(&p, "ok", "    modes:\n      memory: {snapshots: [begin, never]}\n");
+    measure(&p, "memory", 4, "no snapshot at 'never'");
+    assert_true(exists(&p, "profile/snapshots.json"));
+    project_free(&p);
+}
+
+/* The definition of the fixture with these modes (and phases) as text. */
+static int read_plan(const char *modes, const char *phases, enum plan_mode mode, struct err *e)
+{
+    struct definition_file f = {.n = 0};
+    struct plan plan;
+    char *text = NULL;
+    int r;
+
+    assert_true(asprintf(&text,
+                         "version: 1\nproject: a/b\ngates:\n  g:\n    class: c\n    build:\n      command: "
+                         "[cc]\n      executable: {from: path, path: x}\n    run: {command: ['{executable}'], "
+                         "report: s/p.json}\n%s%s    identity: [{path: /n, require: required}]\n    accept: {}\n    audit:\n      paths: {required: [s/p.json]}\n      metrics:\n        - {path: /n, "
+                         "label: n, unit: u, worse: higher, tolerance_pct: 1, gated: true}\n",
+                         modes, phases) > 0);
+    r = definition_file_parse("x.yaml", text, strlen(text), &f, e);
+    if (r == 0)
+        r = plan_read(&f.gates[0], mode, &plan, e);
+    definition_file_fini(&f);
+    free(text);
+    return r;
+}
+
+static void what_a_mode_may_not_say_is_refused(void **state)
+{
+    static const struct {
+        const char *modes, *phases;
+        enum plan_mode mode;
+        const char *words;
+    } rows[] = {
+        {"    modes: {clean: {snapshots: [a]}}\n", "", PLAN_CLEAN, "unknown key 'clean'"},
+        {"    modes: {cpu: {tool: perf, snapshots: [a]}}\n", "", PLAN_CPU, "unknown key 'snapshots'"},
+        {"    modes: {timing: {tool: perf, snapshots: [a]}}\n", "", PLAN_TIMING,
+         "unknown key 'snapshots'"},
+        {"    modes: {cpu: {tool: perf, env: {allow: [A]}}}\n", "", PLAN_CPU, "unknown key 'allow'"},
+        {"    modes: {timing: {debug_info: true}}\n", "", PLAN_TIMING, "names no tool"},
+        {"    modes: {cpu: {}}\n", "", PLAN_CPU, "names no tool"},
+        {"    modes: {memory: {snapshots: [a]}}\n", "    phases: {from: report}\n", PLAN_MEMORY,
+         "phases.from"},
+        {"", "    conditioning: [{name: a, proof: {report: s/a.json, values: {n: 1}}}]\n", PLAN_CLEAN,
+         "no JSON Pointer"},
+        {"", "    conditioning: [{name: a, proof: {report: s/a.json, equal: [/a/*, /b]}}]\n", PLAN_CLEAN,
+         "more than one value"},
+        {"", "    conditioning: [{name: a, proof: {equal: [/a, /b]}}]\n", PLAN_CLEAN, "report"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct err e = ERR_INIT;
+        int r = read_plan(rows[i].modes, rows[i].phases, rows[i].mode, &e);
+
+        if (r == 0 || !strstr(e.text, rows[i].words))
+            print_error("row %zu: %s\n", i, e.text);
+        assert_int_equal(r, -1);
+        assert_non_null(strstr(e.text, rows[i].words));
+    }
+    struct err e = ERR_INIT;
+
+    assert_int_equal(read_plan("    modes: {memory: {}, boundary: {snapshots: [a]}}\n", "", PLAN_MEMORY, &e),
+                     0);
+}
+
+static void a_tool_that_is_missing_or_cannot_capture_is_found_before_the_build(void **state)
+{
+    struct project p;
+
+    (void) state;
+    project_new(&p, "ok",
+                "    modes:\n"
+                "      timing: {tool: instruments}\n"
+                "      memory: {tool: no-such-profiler}\n"
+                "      boundary: {command: [no-such-program, '{profile}']}\n"
+                "      cpu: {command: [sh, -c, 'echo first; echo not allowed to capture >&2; exit 9', x]}\n");
+    /* A build would fail, so exit 2 also proves that none was tried. */
+    test_write_text(p.repo, "workload.c", "this does not compile\n");
+    measure(&p, "timing", 2, "needs 'xctrace'");
+    measure(&p, "memory", 2, "no-such-profiler");
+    measure(&p, "boundary", 2, "needs 'no-such-program'");
+    measure(&p, "cpu", 2, "not allowed to capture");
+    measure(&p, "cpu", 2, "exit 9");
+    assert_false(exists(&p, ""));
+    project_free(&p);
+}
+
+static void places_and_rate_are_filled_in(void **state)
+{
+    struct project p;
+
+    (void) state;
+    project_new(&p, "environment",
+                "    modes:\n"
+                "      cpu:\n"
+                "        rate: 250\n"
+                "        command: [sh, -c, 'printf \"%s %s %s\\n\" \"$1\" \"$2\" \"$3\" > \"$0\"; shift 3; exec \"$@\"', "
+                "'{profile}/words.txt', '{rate}', '{results}', '{executable}']\n"
+                "        env: {set: {RATE: '{rate}', WHERE: '{profile}'}}\n"
+                "        output: ['wor*.txt']\n");
+    measure(&p, "cpu", 7, NULL);
+    char *path = project_out(&p, "profile/words.txt"), *log_path = project_out(&p, "run.log");
+    char *words = test_read_path(path, NULL), *log = test_read_path(log_path, NULL);
+
+    assert_int_equal(strncmp(words, "250 /", 5), 0);
+    assert_non_null(strstr(words, "/results "));
+    assert_non_null(strstr(words, "/workload\n"));
+    assert_non_null(strstr(log, "\nRATE=250\n"));
+    assert_non_null(strstr(log, "\nWHERE={run}/profile\n"));
+    assert_non_null(strstr(log, "\nCLEANRUN_MODE=cpu\n"));
+    free(log);
+    free(words);
+    free(log_path);
+    free(path);
+    project_free(&p);
+}
+
+static void a_pattern_that_no_file_matches_is_a_fail(void **state)
+{
+    struct project p;
+
+    (void) state;
+    project_new(&p, "ok", "    modes:\n      memory: {command: [env], output: ['heap.*']}\n");
+    measure(&p, "memory", 4, "the profiler left no heap.*");
+    project_free(&p);
+}
+
+/* perf by name only: a stand-in on the run's PATH shows how it is called. */
+static void known_tools_need_no_command(void **state)
+{
+    static const char script[] = "#!/bin/sh\n"
+                                 "all=\"$*\"\n"
+                                 "while [ \"$1\" != -- ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+                                 "shift\n"
+                                 "echo \"$all\" > \"$out\"\n"
+                                 "exec \"$@\"\n";
+    struct project p;
+
+    (void) state;
+    project_new(&p, "ok]\n      env:\n        set: {PATH: 'REPO/ignored:/usr/bin:/bin'}\n        allow: [HOME",
+                "    modes:\n"
+                "      cpu: {tool: perf, rate: 99, context_switches: true, output: [perf.data]}\n"
+                "      timing: {tool: heaptrack, context_switches: true}\n");
+    char *tools = test_join(p.repo, "ignored");
+
+    assert_int_equal(mkdir(tools, 0755), 0);
+    test_write_text(tools, "perf", script);
+    char *tool = test_join(tools, "perf");
+
+    assert_int_equal(chmod(tool, 0755), 0);
+    measure(&p, "timing", 2, "records no context switches");
+    measure(&p, "cpu", 7, NULL);
+    char *path = project_out(&p, "profile/perf.data"), *text = test_read_path(path, NULL);
+
+    assert_int_equal(strncmp(text, "record -q -F 99 -g --switch-events -o /", 39), 0);
+    assert_non_null(strstr(text, "/workload ok\n"));
+    free(text);
+    free(path);
+    free(tool);
+    free(tools);
+    project_free(&p);
+}
+
+#define STEP(proof) "    conditioning:\n      - {name: warm, value: {rate: 7}, proof: {" proof "}}\n"
+
+static void proven(const char *step, int code, const char *words)
+{
+    struct project p;
+
+    project_new(&p, "ok", step);
+    measure(&p, "clean", code, words);
+    project_free(&p);
+}
+
+static void a_step_without_command_is_proven_by_its_report(void **state)
+{
+    (void) state;
+    proven(STEP("report: s/p.json, equal: [/results/n, /results/n], values: {/load/rate: 7, /scenario: s}"), 3,
+           NULL);
+    proven(STEP("report: s/q.json"), 4, "conditioning step 'warm' left no sound s/q.json");
+    proven(STEP("report: s/p.json, equal: [/results/n, /load/rate]"), 4,
+           "/load/rate of s/p.json is not equal to the others");
+    proven(STEP("report: s/p.json, equal: [/results/n, /results/m]"), 4,
+           "/results/m of s/p.json is no number");
+    proven(STEP("report: s/p.json, values: {/load/rate: 8}"), 4, "/load/rate of s/p.json has another value");
+    proven(STEP("report: s/p.json, values: {/load/none: 8}"), 4, "/load/none of s/p.json is absent");
+    proven("    conditioning: [{name: warm}]\n", 4, "did not show as a phase marker");
+}
+
+static void markers_that_stand_in_the_report_are_not_awaited(void **state)
+{
+    struct project p;
+    char *path, *text, *at, *changed = NULL;
+
+    (void) state;
+    project_new(&p, "no-markers", NULL);
+    measure(&p, "clean", 4, "window_start");
+    path = test_join(p.repo, "cleanrun.yaml");
+    text = test_read_path(path, NULL);
+    at = strstr(text, "      markers: [begin");
+    assert_non_null(at);
+    assert_true(asprintf(&changed, "%.*s      from: report\n%s", (int) (at - text), text, at) > 0);
+    test_write_text(p.repo, "cleanrun.yaml", changed);
+    char *out = project_out(&p, "");
+    const char *const away[] = {"rm", "-rf", out, NULL};
+    struct test_run r;
+
+    test_run(away, NULL, NULL, NULL, &r);
+    test_run_fini(&r);
+    measure(&p, "clean", 3, NULL);
+    free(out);
+    free(changed);
+    free(text);
+    free(path);
+    project_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_mode_takes_retention_snapshots),
+        cmocka_unit_test(boundary_mode_takes_snapshots_and_goes_on),
+        cmocka_unit_test(a_snapshot_that_was_promised_and_not_taken_is_a_fail),
+        cmocka_unit_test(what_a_mode_may_not_say_is_refused),
+        cmocka_unit_test(a_tool_that_is_missing_or_cannot_capture_is_found_before_the_build),
+        cmocka_unit_test(places_and_rate_are_filled_in),
+        cmocka_unit_test(a_pattern_that_no_file_matches_is_a_fail),
+        cmocka_unit_test(known_tools_need_no_command),
+        cmocka_unit_test(a_step_without_command_is_proven_by_its_report),
+        cmocka_unit_test(markers_that_stand_in_the_report_are_not_awaited),
+    };
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests_name("runner/modes", tests, NULL, NULL);
+}
