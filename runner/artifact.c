@@ -253,7 +253,9 @@ int artifact_open(const char *path, const char *resolved, struct artifact *out, 
     if (!copy || !name)
         return no_memory(e);
     if (fd < 0 || fstat(fd, &st) < 0)
-        return err_errno(e, "artifact.open", "cannot open the executable '%s'", name);
+        return err_errno(e, "artifact.open",
+                         "cannot open '%s', which build.executable names: did the build make it?",
+                         name);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_INPUT, "artifact.kind", "'%s' is not a regular file", name);
     if (faccessat(fd, "", X_OK, AT_EMPTY_PATH) < 0 || (st.st_mode & 0111) == 0)

@@ -134,7 +134,8 @@ static int init(struct cli *c, const struct cli_args *a, struct err *e)
 
     if (!k)
         return err_set(e, ERR_USAGE, "init.build",
-                       "no meson.build, Cargo.toml, CMakeLists.txt or Makefile here");
+                       "no meson.build, Cargo.toml, CMakeLists.txt or Makefile here; for another "
+                       "build start from docs/definition.md");
     if (!text_is_slug(gate) || !text_is_project(project) || !text_is_slug(class) ||
         !text_is_name(target))
         return err_set(

@@ -136,7 +136,8 @@ int report_take(const struct plan *p, int run_fd, const char *csv, size_t csv_le
                     p->run.report); /* a relname */
     if (file_read_at(run_fd, path, LIMIT_REPORT, &bytes, &len, &why) < 0) {
         if (why.kind == ERR_NOTFOUND) {
-            (void) snprintf(r.why, sizeof(r.why), "the program wrote no %s", p->run.report);
+            (void) snprintf(r.why, sizeof(r.why), "the program wrote no %s below $CLEANRUN_RESULTS",
+                            p->run.report);
         } else if (why.kind == ERR_LIMIT) {
             (void) invalid(&r, why.text); /* always 0 */
         } else {
