@@ -18,7 +18,7 @@ int store_project_read(struct db *d, const char *name, struct store_project *out
 
     query_text(&q, name);
     if (query_one(&q, "such project", e) < 0)
-        return -1;
+        return err_wrap(e, "'%s'", name);
     *out = (struct store_project){
         .id = query_get_int(&q, 0),
         .is_private = query_get_int(&q, 1) != 0,
@@ -139,7 +139,7 @@ int store_run_read(struct db *d, const char *run, struct store_run *out, struct 
 
     query_text(&q, run);
     if (query_one(&q, "such run", e) < 0)
-        return -1;
+        return err_wrap(e, "'%s'", run);
     r.id = query_get_int(&q, RUN_ID);
     r.project_id = query_get_int(&q, RUN_PROJECT);
     r.project = query_copy_text(&q, RUN_PROJECT_NAME, &failed);

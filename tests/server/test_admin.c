@@ -162,6 +162,8 @@ static void mistakes_are_named(void **state)
     expect_text(p->data, "project|ad|x", 2, "did you mean 'add'");
     expect_text(p->data, "project|add|a/b|--privat", 2, "did you mean '--private'");
     expect_text(p->data, "project|add", 2, "OWNER/NAME");
+    expect_text(p->data, "token|add|x|--scope|upload|--project|no/where", 2,
+                "'no/where': there is no");
     expect_text(p->data, "project|add|--help", 0, "Usage: cleanrun-server");
     expect_text(p->data, "gc|--keep|soon", 2, "whole number");
     expect_text(p->data, "token|add|x|--scope", 2, "'--scope' needs a value");
