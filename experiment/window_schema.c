@@ -59,7 +59,10 @@ static const struct schema window = {
     SCHEMA_FIELDS(window_fields),
     .about = "Samples between two phase markers, and how growth in them is estimated."};
 
-const struct schema schema_windows = {.type = SCHEMA_MAP, .item = &window};
+const struct schema schema_windows = {
+    .type = SCHEMA_MAP,
+    .item = &window,
+    .about = "By name: samples between two phase markers, and how growth in them is estimated."};
 
 static double number_or(const cJSON *entry, const char *key, double otherwise)
 {

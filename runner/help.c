@@ -137,7 +137,8 @@ static void topic_definition(FILE *out)
         PUT("  %-14s %s%s\n", f->key, f->required ? "(required) " : "",
             f->schema->about ? f->schema->about : "");
     }
-    PUT("\nThe whole shape: cleanrun check --schema (a JSON Schema for editors).\n");
+    PUT("\nEvery key with its default: docs/definition.md. The whole shape: cleanrun check "
+        "--schema (a JSON Schema for editors).\n");
 }
 
 static const struct {
