@@ -32,40 +32,6 @@ void compared_list_fini(struct compared_list *l)
     *l = (struct compared_list) { 0 };
 }
 
-/* The n-th token (from 1) that a '*' of the pattern matched in a plain pointer. */
-static void put_matched(struct buf *out, const char *pattern, const char *pointer, size_t n)
-{
-    while (*pattern == '/' && *pointer == '/') {
-        size_t a = strcspn(pattern + 1, "/");
-        size_t b = strcspn(pointer + 1, "/");
-
-        if (a == 1 && pattern[1] == '*' && --n == 0) {
-            buf_put(out, pointer + 1, b);
-            return;
-        }
-        pattern += a + 1;
-        pointer += b + 1;
-    }
-}
-
-/* The label with {1}, {2} replaced by what the pattern matched; without a label the pointer. Heap or NULL. */
-static char *label_for(const struct policy_metric *m, const char *pointer)
-{
-    AUTO_BUF struct buf out = { 0 };
-    size_t len = 0;
-
-    buf_init(&out, LIMIT_KIB(4));
-    for (const char *p = m->label ? m->label : pointer; *p; p++) {
-        if (m->label && p[0] == '{' && p[1] >= '1' && p[1] <= '9' && p[2] == '}') {
-            put_matched(&out, m->pointer, pointer, (size_t) (p[1] - '0'));
-            p += 2;
-        } else {
-            buf_putc(&out, *p);
-        }
-    }
-    return buf_take(&out, &len);
-}
-
 static bool is_unknown(const cJSON *v)
 {
     return !v || cJSON_IsNull(v);
@@ -103,7 +69,7 @@ static int add(struct preparation *p, const char *pointer, struct err *e)
 {
     struct compared c = { .metric = p->metric,
                           .pointer = strdup(pointer),
-                          .label = label_for(p->metric, pointer),
+                          .label = pointer_label(p->metric->label, p->metric->pointer, pointer),
                           .baseline = pointer_get(p->pair->baseline, pointer),
                           .current = pointer_get(p->pair->current, pointer) };
     struct compared *grown = NULL;

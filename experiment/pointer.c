@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/json_in.h"
+#include "base/limits.h"
 #include "base/num.h"
 
 enum { POINTER_MAX_TOKENS = 16, POINTER_MAX_BYTES = 512, POINTER_MAX_MATCHES = 100000 };
@@ -264,4 +265,37 @@ void pointer_list_fini(struct pointer_list *l)
         free(l->items[i]);
     free(l->items);
     *l = (struct pointer_list){ 0 };
+}
+
+/* The n-th token (from 1) that a '*' of the pattern matched in a plain pointer. */
+static void put_matched(struct buf *out, const char *pattern, const char *pointer, size_t n)
+{
+    while (*pattern == '/' && *pointer == '/') {
+        size_t a = strcspn(pattern + 1, "/");
+        size_t b = strcspn(pointer + 1, "/");
+
+        if (a == 1 && pattern[1] == '*' && --n == 0) {
+            buf_put(out, pointer + 1, b);
+            return;
+        }
+        pattern += a + 1;
+        pointer += b + 1;
+    }
+}
+
+char *pointer_label(const char *label, const char *pattern, const char *pointer)
+{
+    AUTO_BUF struct buf out = { 0 };
+    size_t len = 0;
+
+    buf_init(&out, LIMIT_KIB(4));
+    for (const char *p = label ? label : pointer; *p; p++) {
+        if (label && p[0] == '{' && p[1] >= '1' && p[1] <= '9' && p[2] == '}') {
+            put_matched(&out, pattern, pointer, (size_t) (p[1] - '0'));
+            p += 2;
+        } else {
+            buf_putc(&out, *p);
+        }
+    }
+    return buf_take(&out, &len);
 }

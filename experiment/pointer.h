@@ -21,4 +21,7 @@ int pointer_expand(const cJSON *root, const char *pattern, struct pointer_list *
 void pointer_list_fini(struct pointer_list *l);
 /* Appends "/token" with ~ and / escaped; heap string. */
 char *pointer_join(const char *base, const char *token) MUST_CHECK;
+/* A label with {1}, {2} replaced by what the stars of the pattern stand for in the plain pointer; label NULL: the pointer.
+ * Heap string, NULL without memory. */
+char *pointer_label(const char *label, const char *pattern, const char *pointer) MUST_CHECK;
 #define AUTO_POINTER_LIST __attribute__((cleanup(pointer_list_fini)))

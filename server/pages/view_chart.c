@@ -429,7 +429,7 @@ static void add_history_line(struct view *v, cJSON *chart, struct buf *b)
 }
 
 static void draw_history(struct view *v, cJSON *chart, const cJSON *points, const struct axis *y,
-                         size_t n)
+                         size_t n, double divisor)
 {
     AUTO_BUF struct buf b;
     size_t i = 0;
@@ -443,6 +443,7 @@ static void draw_history(struct view *v, cJSON *chart, const cJSON *points, cons
 
         if (!view_double(p, "value", &value))
             continue;
+        value /= divisor;
         i++;
         add_history_point(v, chart, p, x, y_of(y, value));
         if (is_apart(p) || strcmp(view_str(p, "verdict"), "FAIL") == 0)
@@ -456,7 +457,7 @@ static void draw_history(struct view *v, cJSON *chart, const cJSON *points, cons
 void view_history(struct view *v, cJSON *metric)
 {
     const cJSON *points = json_get(metric, "points");
-    struct view_unit unit = view_unit_for(0, view_str(metric, "unit"));
+    struct view_unit unit;
     struct axis y = {.low = INFINITY, .high = -INFINITY};
     double step = 1;
     size_t n = 0;
@@ -469,14 +470,23 @@ void view_history(struct view *v, cJSON *metric)
 
         if (!view_double(p, "value", &value))
             continue;
-        view_number(v, p, "value_n", value, unit);
         json_add_bool(&v->doc, p, "apart", is_apart(p));
         y.low = fmin(y.low, value);
         y.high = fmax(y.high, value);
         n++;
     }
+    if (n == 0)
+        return;
+    unit = view_unit_for(fmax(fabs(y.low), fabs(y.high)), view_str(metric, "unit"));
+    for (cJSON *p = view_first(points); p; p = view_next(p)) {
+        double value;
+
+        if (view_double(p, "value", &value))
+            view_number(v, p, "value_n", value, unit);
+    }
     if (n < 2)
         return;
+    y = (struct axis){.low = y.low / unit.divisor, .high = y.high / unit.divisor};
     view_num_text(y.low, false, v->text, low);
     view_num_text(y.high, false, v->text, high);
     chart = json_add_object(&v->doc, metric, "chart");
@@ -484,5 +494,5 @@ void view_history(struct view *v, cJSON *metric)
                 n, low, high, unit.name[0] ? " " : "", unit.name);
     y = nice_axis(y.low, y.high, &step);
     add_ticks(v, chart, "y_ticks", &y, step, false);
-    draw_history(v, chart, points, &y, n);
+    draw_history(v, chart, points, &y, n, unit.divisor);
 }

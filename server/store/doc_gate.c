@@ -5,6 +5,7 @@
 
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "experiment/pointer.h"
 #include "server/store/doc.h"
 #include "server/store/documents.h"
 
@@ -184,21 +185,24 @@ static struct series *new_series(struct history *h, const char *machine_class, c
     size_t index = 0;
     const cJSON *entry = doc_metric_of(h->def, metric, &index);
     struct series *s = &h->series[h->n];
+    AUTO_FREE char *label = NULL;
     cJSON *o;
 
     if (!entry || h->n == SERIES_MAX)
         return NULL; /* no longer a metric of the gate */
+    label = pointer_label(doc_metric_label(h->def, index, NULL),
+                          json_get(entry, "path")->valuestring, metric);
     *s = (struct series){.path = NULL};
     s->path = strdup(path);
     s->metric = strdup(metric);
     h->n++;
-    if (!s->path || !s->metric) {
+    if (!s->path || !s->metric || !label) {
         h->d->failed = true;
         return NULL;
     }
     o = json_add_object(h->d, h->list, NULL);
     json_add_string(h->d, o, "metric", metric);
-    json_add_string(h->d, o, "label", doc_metric_label(h->def, index, metric));
+    json_add_string(h->d, o, "label", label);
     json_add_copy(h->d, o, "unit", json_get(entry, "unit"));
     json_add_copy(h->d, o, "worse", json_get(entry, "worse"));
     json_add_string(h->d, o, "path", path);
@@ -444,7 +448,8 @@ static int add_record(struct json_doc *d, const struct query *q, struct err *e)
     return 0;
 }
 
-/* The gate's other baselines, each with the comparison of the two (for information, never a verdict). */
+/* The gate's other baselines, each with the comparison of the two (for information, never a
+ * verdict). */
 static int add_others(struct json_doc *d, struct db *db, const struct query *record, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_BASELINES_OF_GATE);

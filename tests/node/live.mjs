@@ -74,7 +74,18 @@ const report = (more = {}) => ({
   note: `${Math.random()}`,
 });
 
+/* A server that was started is stopped when what follows fails. */
 export async function start() {
+  const started = {};
+  try {
+    return await setUp(started);
+  } catch (error) {
+    started.child?.kill('SIGKILL');
+    throw error;
+  }
+}
+
+async function setUp(started) {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cleanrun-live-'));
   const file = (name) => path.join(dir, name);
   const data = file('data');
@@ -95,6 +106,7 @@ export async function start() {
     fs.writeFileSync(file(name), admin('token', 'add', name, '--scope', 'upload', '--project', p), { mode: 0o600 });
 
   const child = spawn(program.server, ['serve', '--data', data, '--listen', '127.0.0.1:0', '--port-file', file('port')], { env, stdio: ['ignore', 'ignore', fs.openSync(file('log'), 'a')] });
+  started.child = child;
   let origin;
   for (let i = 0; i < 200 && !origin; i++) {
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -140,6 +152,8 @@ export async function start() {
 
   const rvoip = (name, expected, change = () => {}) => {
     const r = JSON.parse(fs.readFileSync(path.join(root, 'tests/data/rvoip/reports/canonical-pass-2000.json'), 'utf8'));
+    /* which the reduced report leaves out */
+    Object.assign(r.environment, { cpu_model: 'Xeon 8259CL', cpu_count_logical: 16, cpu_count_physical: 8, os: 'linux', total_ram_gb: 61.5, rustc: 'rustc 1.91.0' });
     change(r);
     return push(name, ['--definition', path.join(root, 'examples/rvoip-sip/cleanrun.yaml'), '--report', write(`${name}.json`, quoted(r)), '--no-samples',
       '--report-name', 'perf_call_setup_cps_pbx-media-server/2000.json', '--class', 'ec2-m5-4xlarge', '--commit', commit()], expected,
@@ -148,10 +162,11 @@ export async function start() {
   runs.rvoip = rvoip('rvoip', 3);
   admin('baseline', 'approve', runs.rvoip, '--project', 'eisenzopf/rvoip', '--gate', 'call-setup-2k', '--reviewer', 'm', '--reason', 'canonical');
   runs.rvoipFail = rvoip('rvoip-fail', 4, (r) => { r.results.calls_succeeded = 64990; });
-  runs.rvoipRefused = rvoip('rvoip-refused', 3, (r) => {
-    const i = r.diagnostics.measurement_identity;
-    r.environment.cpu_model = 'another machine';
-    i.post_drain_cleanup.settle_secs = i.post_drain_cleanup.settle_secs;
+  runs.rvoipRefused = rvoip('rvoip-refused', 3, (r) => { r.environment.cpu_model = 'another machine'; });
+  runs.rvoipPoint = rvoip('rvoip-point', 4, (r) => {
+    const identity = r.diagnostics.measurement_identity;
+    identity.sweep_points_cps.splice(2, 1);
+    identity.conditioning.points.splice(2, 1);
   });
 
   /* A byte of a stored object changes under the server. */
@@ -170,7 +185,7 @@ export async function start() {
     refusal: `/r/${runs.refused}/vs/b-${runs.first}`, 'refusal-definition': `/r/${runs.definition}/vs/b-${runs.first}`, 'compare-fail': `/r/${runs.fail}/vs/b-${runs.first}`,
     'compare-runs': `/r/${runs.ok}/vs/${runs.second}`,
     'rvoip-gate': '/p/eisenzopf/rvoip/call-setup-2k',
-    'rvoip-refusal': `/r/${runs.rvoipRefused}/vs/b-${runs.rvoip}`, 'rvoip-compare-fail': `/r/${runs.rvoipFail}/vs/b-${runs.rvoip}`,
+    'rvoip-refusal': `/r/${runs.rvoipRefused}/vs/b-${runs.rvoip}`, 'rvoip-compare-fail': `/r/${runs.rvoipFail}/vs/b-${runs.rvoip}`, 'rvoip-point': `/r/${runs.rvoipPoint}/vs/b-${runs.rvoip}`,
   };
   for (const [name, run] of Object.entries(runs))
     if (!['invalid', 'tampered'].includes(name)) pages[`run-${name}`] = `/r/${run}`;
