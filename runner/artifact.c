@@ -254,8 +254,7 @@ int artifact_open(const char *path, const char *resolved, struct artifact *out, 
         return no_memory(e);
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_errno(e, "artifact.open",
-                         "cannot open '%s', which build.executable names: did the build make it?",
-                         name);
+                         "cannot open '%s', the program that build.executable names", name);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_INPUT, "artifact.kind", "'%s' is not a regular file", name);
     if (faccessat(fd, "", X_OK, AT_EMPTY_PATH) < 0 || (st.st_mode & 0111) == 0)
