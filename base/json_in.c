@@ -4,101 +4,88 @@
 #include <string.h>
 
 #include "base/json_node.h"
+#include "base/json_scan.h"
 #include "base/num.h"
 
 /* cJSON as released copies a number into 64 bytes and drops what is longer; not every system's is
  * patched. */
 #define CJSON_NUMBER_MAX 62
 
-struct literal {
-    size_t at;
-    size_t len;
-};
-
-static bool is_number_char(char c)
+static bool any_is_long(const struct json_literals *literals)
 {
-    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
-}
-
-/* The next number at or behind `from` in a valid document; false at its end. */
-static bool next_literal(const char *p, size_t len, size_t from, struct literal *out)
-{
-    size_t i = from;
-
-    while (i < len) {
-        if (p[i] == '"') {
-            for (i++; p[i] != '"'; i++)
-                i += p[i] == '\\';
-        } else if (p[i] == '-' || (p[i] >= '0' && p[i] <= '9')) {
-            out->at = i;
-            while (i < len && is_number_char(p[i]))
-                i++;
-            out->len = i - out->at;
+    for (size_t i = 0; i < literals->n; i++) {
+        if (literals->items[i].len > CJSON_NUMBER_MAX)
             return true;
-        }
-        i++;
     }
     return false;
 }
 
-/* Rewrites numbers that cJSON would cut: same double, fewer digits, filled up with spaces. */
-static void shorten_numbers(char *p, size_t len)
+/* A copy in which the numbers that cJSON would cut are the same doubles in fewer digits, filled up
+ * with spaces. */
+static char *shorten_numbers(const char *bytes, size_t len, const struct json_literals *literals)
 {
-    struct literal l = {0};
+    char *p = malloc(len);
 
-    while (next_literal(p, len, l.at + l.len, &l)) {
+    if (!p)
+        return NULL;
+    memcpy(p, bytes, len);
+    for (size_t i = 0; i < literals->n; i++) {
+        const struct json_literal *l = &literals->items[i];
         char text[NUM_DOUBLE_TEXT];
         double value = 0;
         size_t n = 0;
 
-        if (l.len <= CJSON_NUMBER_MAX || !num_parse_double(p + l.at, l.len, &value))
+        if (l->len <= CJSON_NUMBER_MAX || !num_parse_double(p + l->at, l->len, &value))
             continue;
         n = num_double_shortest(value, text);
-        memcpy(p + l.at, text, n);
-        memset(p + l.at + n, ' ', l.len - n);
+        memcpy(p + l->at, text, n);
+        memset(p + l->at + n, ' ', l->len - n);
     }
+    return p;
 }
 
 /* Marks the numbers of the tree that stand without point and exponent in the document; false when
  * tree and document do not match, which would be our mistake. */
-static bool mark_integers(cJSON *root, const char *p, size_t len)
+static bool mark_integers(cJSON *root, const struct json_literals *literals)
 {
     struct json_walk w;
-    struct literal l = {0};
+    size_t i = 0;
     enum json_walk_event event = JSON_WALK_ENTER;
 
     json_walk_init(&w, root);
     while ((event = json_walk_next(&w)) == JSON_WALK_ENTER || event == JSON_WALK_LEAVE) {
         if (event == JSON_WALK_LEAVE || json_node_kind(w.node) != cJSON_Number)
             continue;
-        if (!next_literal(p, len, l.at + l.len, &l))
+        if (i == literals->n)
             return false;
-        if (num_is_integer_literal(p + l.at, l.len))
+        if (literals->items[i++].integer)
             w.node->type |= JSON_NODE_INTEGER;
     }
-    return event == JSON_WALK_END && !next_literal(p, len, l.at + l.len, &l);
+    return event == JSON_WALK_END && i == literals->n;
 }
 
 int json_parse(const char *bytes, size_t len, const struct json_limits *limits, cJSON **out,
                struct err *e)
 {
+    AUTO_JSON_LITERALS struct json_literals literals = {.items = NULL};
     AUTO_FREE char *copy = NULL;
     AUTO_JSON cJSON *root = NULL;
     const char *end = NULL;
 
-    if (json_validate(bytes, len, limits, e) < 0)
+    if (json_scan(bytes, len, limits, &literals, e) < 0)
         return -1;
-    copy = malloc(len + 1);
-    if (!copy)
-        return err_set(e, ERR_NOMEM, "json.memory", "no memory for a document of %zu bytes", len);
-    memcpy(copy, bytes, len);
-    copy[len] = '\0';
-    shorten_numbers(copy, len);
-    root = cJSON_ParseWithLengthOpts(copy, len + 1, &end, 1);
+    if (any_is_long(&literals)) {
+        copy = shorten_numbers(bytes, len, &literals);
+        if (!copy)
+            return err_set(e, ERR_NOMEM, "json.memory", "no memory for a document of %zu bytes",
+                           len);
+    }
+    /* What follows the value was looked at: no NUL is needed. */
+    root = cJSON_ParseWithLengthOpts(copy ? copy : bytes, len, &end, 0);
     if (!root)
         return err_set(e, ERR_NOMEM, "json.memory",
                        "no memory for the values of a document of %zu bytes", len);
-    if (!mark_integers(root, bytes, len))
+    if (!mark_integers(root, &literals))
         return err_set(e, ERR_INTERNAL, "json.mark", "two readings of one document differ");
     *out = STEAL(root);
     return 0;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FEW_KEYS 16
+
 void json_keys_init(struct json_keys *k, size_t document_len)
 {
     memset(k, 0, sizeof(*k));
@@ -128,22 +130,46 @@ static int by_text(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
+static bool same_key(const struct json_key *a, const struct json_key *b)
+{
+    return a->len == b->len && (a->len == 0 || memcmp(a->text, b->text, a->len) == 0);
+}
+
+/* Few: each against those before it. The first that comes again is in *out_at. */
+static bool few_differ(const struct json_key *keys, size_t n, size_t *out_at)
+{
+    for (size_t i = 1; i < n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (same_key(&keys[i], &keys[j])) {
+                *out_at = keys[i].at;
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* Sorted, so that a hundred thousand keys cost no hundred thousand squared. */
+static bool many_differ(struct json_key *keys, size_t n, size_t *out_at)
+{
+    qsort(keys, n, sizeof(*keys), by_text);
+    for (size_t i = 1; i < n; i++) {
+        if (same_key(&keys[i], &keys[i - 1])) {
+            *out_at = keys[i].at;
+            return false;
+        }
+    }
+    return true;
+}
+
 bool json_keys_close(struct json_keys *k, struct json_keys_mark mark, size_t *out_at)
 {
     size_t n = k->n - mark.n;
-    struct json_key *keys = n > 0 ? k->keys + mark.n : NULL;
     bool differ = true;
 
     if (n > 1)
-        qsort(keys, n, sizeof(*keys), by_text);
-    for (size_t i = 1; i < n && differ; i++) {
-        if (keys[i].len == keys[i - 1].len &&
-            (keys[i].len == 0 || memcmp(keys[i].text, keys[i - 1].text, keys[i].len) == 0)) {
-            *out_at = keys[i].at;
-            differ = false;
-        }
-    }
+        differ = n <= FEW_KEYS ? few_differ(k->keys + mark.n, n, out_at)
+                               : many_differ(k->keys + mark.n, n, out_at);
     k->n = mark.n;
     k->unescaped_len = mark.unescaped_len;
     return differ;

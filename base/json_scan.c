@@ -1,15 +1,18 @@
-/* json_validate: the automaton over bytes. Private parts of json_in.h; parsing is in json_in.c. */
+/* json_validate: the automaton over bytes; parsing is in json_in.c. */
+#include "base/json_scan.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_in.h"
 #include "base/json_keys.h"
 #include "base/limits.h"
 #include "base/num.h"
 #include "base/text.h"
 
 #define INTEGER_MAX ((UINT64_C(1) << 53) - 1)
+/* A literal of fewer characters that has no exponent is below 10^300: no double overflows. */
+#define PLAIN_NUMBER_MAX 300
 
 enum expect {
     EXPECT_VALUE,
@@ -36,8 +39,31 @@ struct scan {
     struct frame *frames; /* max_depth of them */
     size_t depth;
     struct json_keys keys;
+    struct json_literals *literals; /* NULL: not wanted */
     enum expect expect;
 };
+
+void json_literals_fini(struct json_literals *l)
+{
+    free(l->items);
+    *l = (struct json_literals){.items = NULL};
+}
+
+static bool add_literal(struct json_literals *l, struct json_literal literal)
+{
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 64;
+        struct json_literal *grown =
+            cap > SIZE_MAX / sizeof(*grown) ? NULL : realloc(l->items, cap * sizeof(*grown));
+
+        if (!grown)
+            return false;
+        l->items = grown;
+        l->cap = cap;
+    }
+    l->items[l->n++] = literal;
+    return true;
+}
 
 static int syntax(const struct scan *s, const char *what, struct err *e)
 {
@@ -132,6 +158,10 @@ static int scan_string(struct scan *s, struct err *e)
         unsigned char c = (unsigned char) s->p[s->at];
         size_t n = 0;
 
+        if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') { /* nearly always */
+            s->at++;
+            continue;
+        }
         if (c == '"') {
             s->at++;
             return 0;
@@ -160,9 +190,10 @@ static void skip_digits(struct scan *s)
 }
 
 /* The grammar of RFC 8259 §6; leaves `at` behind the number. */
-static int scan_number_grammar(struct scan *s, bool *out_integer, struct err *e)
+static int scan_number_grammar(struct scan *s, bool *out_integer, bool *out_exponent, struct err *e)
 {
     *out_integer = true;
+    *out_exponent = false;
     if (s->p[s->at] == '-')
         s->at++;
     if (!is_digit(s, s->at))
@@ -179,6 +210,7 @@ static int scan_number_grammar(struct scan *s, bool *out_integer, struct err *e)
     }
     if (s->at < s->len && (s->p[s->at] == 'e' || s->p[s->at] == 'E')) {
         *out_integer = false;
+        *out_exponent = true;
         s->at++;
         if (s->at < s->len && (s->p[s->at] == '+' || s->p[s->at] == '-'))
             s->at++;
@@ -194,19 +226,22 @@ static int scan_number(struct scan *s, struct err *e)
     size_t start = s->at;
     size_t len = 0;
     bool integer = false;
+    bool exponent = false;
     bool negative = s->p[start] == '-';
     uint64_t magnitude = 0;
     double value = 0;
 
-    if (scan_number_grammar(s, &integer, e) < 0)
+    if (scan_number_grammar(s, &integer, &exponent, e) < 0)
         return -1;
     len = s->at - start;
     if (integer && !s->limits->big_integers &&
         !num_parse_u64(s->p + start + negative, len - negative, INTEGER_MAX, &magnitude))
         return err_set(e, ERR_INPUT, "json.integer", "an integer beyond 2^53-1 at byte %zu", start);
-    if (!num_parse_double(s->p + start, len, &value))
+    if ((exponent || len >= PLAIN_NUMBER_MAX) && !num_parse_double(s->p + start, len, &value))
         return err_set(e, ERR_INPUT, "json.number", "a number too large for a double at byte %zu",
                        start);
+    if (s->literals && !add_literal(s->literals, (struct json_literal){start, len, integer}))
+        return err_set(e, ERR_NOMEM, "json.memory", "no memory for numbers at byte %zu", start);
     return 0;
 }
 
@@ -348,11 +383,17 @@ static int scan_document(struct scan *s, struct err *e)
     return 0;
 }
 
-int json_validate(const char *bytes, size_t len, const struct json_limits *limits, struct err *e)
+int json_scan(const char *bytes, size_t len, const struct json_limits *limits,
+              struct json_literals *literals, struct err *e)
 {
     static const struct json_limits document = {.max_bytes = LIMIT_JSON_DOCUMENT};
     struct scan s = {
-        .p = bytes, .len = len, .limits = limits ? limits : &document, .expect = EXPECT_VALUE};
+        .p = bytes,
+        .len = len,
+        .limits = limits ? limits : &document,
+        .literals = literals,
+        .expect = EXPECT_VALUE,
+    };
     int result = 0;
 
     s.max_depth = s.limits->max_depth ? s.limits->max_depth : LIMIT_JSON_DEPTH;
@@ -370,4 +411,9 @@ int json_validate(const char *bytes, size_t len, const struct json_limits *limit
     json_keys_fini(&s.keys);
     free(s.frames);
     return result;
+}
+
+int json_validate(const char *bytes, size_t len, const struct json_limits *limits, struct err *e)
+{
+    return json_scan(bytes, len, limits, NULL, e);
 }

@@ -276,17 +276,30 @@ static char *decimal_write(const struct decimal *d, char *out)
     return put_exponent(out, d->point - 1);
 }
 
+/* Digits of an integer: exact, so nothing shorter reads as the same double below 2^53. */
+static char *put_integer(char *out, uint64_t n)
+{
+    char digits[24];
+    size_t i = sizeof(digits);
+
+    do {
+        digits[--i] = (char) ('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    return put(out, digits + i, (int) (sizeof(digits) - i));
+}
+
 size_t num_double_shortest(double v, char out[NUM_DOUBLE_TEXT])
 {
     struct decimal d;
     char *p = out;
 
     assert(isfinite(v));
-    if (num_same(v, 0)) {
-        *p++ = '0';
+    if (v < 0)
+        *p++ = '-';
+    if (num_is_safe_integer(v)) {
+        p = put_integer(p, (uint64_t) fabs(v));
     } else {
-        if (v < 0)
-            *p++ = '-';
         decimal_shortest(fabs(v), &d);
         p = decimal_write(&d, p);
     }

@@ -275,6 +275,72 @@ static void long_numbers_are_exact(void **state)
     }
 }
 
+/* Without an exponent a number overflows by its mere length. */
+static void overflow_needs_no_exponent(void **state)
+{
+    struct json_limits limits = {.max_bytes = 1000, .big_integers = true};
+    struct err e = ERR_INIT;
+
+    (void) state;
+    for (size_t digits = 290; digits < 330; digits++) {
+        char text[400];
+        double unused = 0;
+
+        memset(text, '9', digits);
+        memcpy(text + digits, ".5", 3);
+        assert_int_equal(json_validate(text, digits + 2, &limits, &e),
+                         num_parse_double(text, digits + 2, &unused) ? 0 : -1);
+        assert_int_equal(json_validate(text, digits, &limits, &e), digits > 308 ? -1 : 0);
+    }
+    assert_string_equal(e.code, "json.number");
+}
+
+/* cJSON is given the bytes themselves, which need no NUL behind them. */
+static void nothing_behind_the_document_is_read(void **state)
+{
+    static const char *const texts[] = {"12345", "-0.5",         "\"x\"", "true",
+                                        "[1]",   "{\"a\":1e3} ", "1.5e-3"};
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        size_t len = strlen(texts[i]);
+        char *exact = malloc(len);
+        cJSON *j = NULL;
+        AUTO_JSON cJSON *same = parsed(texts[i]);
+        struct err e = ERR_INIT;
+
+        assert_non_null(exact);
+        memcpy(exact, texts[i], len);
+        assert_int_equal(json_parse(exact, len, NULL, &j, &e), 0);
+        assert_true(json_equal(j, same));
+        json_free(j);
+        free(exact);
+    }
+}
+
+/* Few and many keys are compared in different ways. */
+static void a_key_that_comes_again_is_named(void **state)
+{
+    (void) state;
+    for (int n = 1; n < 40; n++) {
+        for (int again = 0; again < n; again++) {
+            AUTO_BUF struct buf text = {0};
+            char at[32];
+            struct err e = ERR_INIT;
+
+            buf_init(&text, LIMIT_KIB(4));
+            buf_putc(&text, '{');
+            for (int i = 0; i < n; i++)
+                buf_printf(&text, "\"k%d\":0,", i);
+            (void) snprintf(at, sizeof(at), "at byte %zu", text.len);
+            buf_printf(&text, "\"\\u006b%d\":0}", again);
+            assert_int_equal(json_validate(text.data, text.len, NULL, &e), -1);
+            assert_string_equal(e.code, "json.duplicate");
+            assert_non_null(strstr(e.text, at));
+        }
+    }
+}
+
 static void many_keys_are_checked_quickly(void **state)
 {
     const size_t n = 100000;
@@ -455,6 +521,9 @@ int main(void)
         cmocka_unit_test(integers_keep_how_they_were_written),
         cmocka_unit_test(big_integers_are_rounded_when_asked_for),
         cmocka_unit_test(long_numbers_are_exact),
+        cmocka_unit_test(overflow_needs_no_exponent),
+        cmocka_unit_test(nothing_behind_the_document_is_read),
+        cmocka_unit_test(a_key_that_comes_again_is_named),
         cmocka_unit_test(many_keys_are_checked_quickly),
         cmocka_unit_test(lookup_is_case_sensitive),
         cmocka_unit_test(getters_give_values_of_their_type_only),
