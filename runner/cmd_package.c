@@ -1,4 +1,5 @@
-/* cleanrun package: several clean runs of one source as one piece of evidence; cleanrun package verify. */
+/* cleanrun package: several clean runs of one source as one piece of evidence; cleanrun package
+ * verify. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ static int read_count(const struct cli_args *a, size_t otherwise, size_t *out, s
     uint64_t n = otherwise;
 
     if (text && (!num_parse_u64(text, strlen(text), RUNSET_MAX, &n) || n == 0))
-        return err_set(e, ERR_USAGE, "package.count", "--count must be a number from 1 to %d", RUNSET_MAX);
+        return err_set(e, ERR_USAGE, "package.count", "--count must be a number from 1 to %d",
+                       RUNSET_MAX);
     *out = (size_t) n;
     return 0;
 }
@@ -41,7 +43,8 @@ static int load_start(const struct cli_args *a, struct runset *s, struct err *e)
 
     if (!path)
         return err_set(e, ERR_USAGE, "package.start",
-                       "--source-at-start FILE is needed: what cleanrun fingerprint --json wrote before the first run");
+                       "--source-at-start FILE is needed: what cleanrun fingerprint --json wrote "
+                       "before the first run");
     if (file_read(path, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0)
         return -1;
     if (json_parse(bytes, len, NULL, &block, e) < 0 || runset_set_start(s, block, e) < 0)
@@ -52,16 +55,19 @@ static int load_start(const struct cli_args *a, struct runset *s, struct err *e)
 /* Does the work tree's repository know the commit? */
 static bool knows_commit(const struct git *g, const char *commit)
 {
-    const char *const args[] = {"rev-parse", "--verify", "--quiet", "--end-of-options", commit, NULL};
+    const char *const args[] = {"rev-parse",        "--verify", "--quiet",
+                                "--end-of-options", commit,     NULL};
     const char *const type[] = {"cat-file", "commit", commit, NULL};
     AUTO_GIT_OUTPUT struct git_output name = {.data = NULL};
     AUTO_GIT_OUTPUT struct git_output object = {.data = NULL};
     struct err ignored = ERR_INIT;
 
-    return git_run(g, args, true, &name, &ignored) == 0 && name.code == 0 && git_run(g, type, false, &object, &ignored) == 0;
+    return git_run(g, args, true, &name, &ignored) == 0 && name.code == 0 &&
+           git_run(g, type, false, &object, &ignored) == 0;
 }
 
-/* The source as it is now: of --source, or of the work tree we stand in when that is the project's. */
+/* The source as it is now: of --source, or of the work tree we stand in when that is the project's.
+ */
 static int take_now(const struct cli *c, const struct cli_args *a, struct runset *s, struct err *e)
 {
     const char *given = cli_get(a, "source");
@@ -107,7 +113,8 @@ static int load_executable(const struct cli_args *a, struct runset *s, struct er
         return 0;
     if (!dir)
         return err_set(e, ERR_NOMEM, "package.memory", "out of memory");
-    if (file_open_dir(dir, &dirfd, e) < 0 || file_open_at(dirfd, slash ? slash + 1 : path, &fd, &size, e) < 0 ||
+    if (file_open_dir(dir, &dirfd, e) < 0 ||
+        file_open_at(dirfd, slash ? slash + 1 : path, &fd, &size, e) < 0 ||
         digest_of_fd(fd, &digest, &size, e) < 0)
         return err_wrap(e, "--executable");
     return runset_set_executable(s, &digest, size, e);
@@ -115,14 +122,15 @@ static int load_executable(const struct cli_args *a, struct runset *s, struct er
 
 /* What the command found, for --json. */
 struct outcome {
-    const char *out;   /* the package, NULL when there is none */
+    const char *out; /* the package, NULL when there is none */
     const char *status;
     char index[DIGEST_HEX_SIZE];
     const cJSON *shortcomings;
     const char *error; /* why there is no package */
 };
 
-static int write_outcome(const struct cli *c, const char *target, const struct outcome *o, struct err *e)
+static int write_outcome(const struct cli *c, const char *target, const struct outcome *o,
+                         struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
@@ -157,11 +165,13 @@ static void say_shortcomings(const struct cli *c, const cJSON *list)
     {
         const char *run = text_of(row, "run");
 
-        cli_say(c, "  %s: %s%s%s", text_of(row, "code"), run, run[0] ? ": " : "", text_of(row, "text"));
+        cli_say(c, "  %s: %s%s%s", text_of(row, "code"), run, run[0] ? ": " : "",
+                text_of(row, "text"));
     }
 }
 
-static int check_eligible(const struct cli *c, const struct cli_args *a, const struct runset *s, struct err *e)
+static int check_eligible(const struct cli *c, const struct cli_args *a, const struct runset *s,
+                          struct err *e)
 {
     const cJSON *first = s->shortcomings->child;
 
@@ -170,11 +180,14 @@ static int check_eligible(const struct cli *c, const struct cli_args *a, const s
     say_shortcomings(c, s->shortcomings);
     if (cli_has(a, "even-if-failed"))
         return 0;
-    return err_set(e, ERR_TRUST, "package.refused", "%s%s%s (--even-if-failed packages what there is, as FAIL)",
-                   text_of(first, "run"), text_of(first, "run")[0] ? ": " : "", text_of(first, "text"));
+    return err_set(e, ERR_TRUST, "package.refused",
+                   "%s%s%s (--even-if-failed packages what there is, as FAIL)",
+                   text_of(first, "run"), text_of(first, "run")[0] ? ": " : "",
+                   text_of(first, "text"));
 }
 
-static int make(struct cli *c, const struct cli_args *a, struct runset *s, struct outcome *o, struct err *e)
+static int make(struct cli *c, const struct cli_args *a, struct runset *s, struct outcome *o,
+                struct err *e)
 {
     AUTO_RUNSET_STAGE struct runset_stage stage = {.open = false};
     AUTO_PRIVATE_KEY struct private_key *key = NULL;
@@ -188,15 +201,16 @@ static int make(struct cli *c, const struct cli_args *a, struct runset *s, struc
     if (read_count(a, DEFAULT_COUNT, &frame.required, e) < 0)
         return -1;
     if (a->n_args != frame.required && !cli_has(a, "even-if-failed"))
-        return err_set(e, ERR_USAGE, "package.count", "%zu run directories were named, --count is %zu", a->n_args,
-                       frame.required);
+        return err_set(e, ERR_USAGE, "package.count",
+                       "%zu run directories were named, --count is %zu", a->n_args, frame.required);
     if (cli_get(a, "key") && private_key_load(cli_get(a, "key"), &key, e) < 0) {
         e->kind = ERR_USAGE; /* the key is the caller's, not evidence that is broken */
         return -1;
     }
-    if (runset_stage_open(out, &stage, e) < 0 || runset_open(a->args, a->n_args, s, e) < 0 || load_start(a, s, e) < 0 ||
-        load_definition(a, s, e) < 0 || take_now(c, a, s, e) < 0 || runset_judge(s, frame.required, e) < 0 ||
-        check_eligible(c, a, s, e) < 0 || load_executable(a, s, e) < 0)
+    if (runset_stage_open(out, &stage, e) < 0 || runset_open(a->args, a->n_args, s, e) < 0 ||
+        load_start(a, s, e) < 0 || load_definition(a, s, e) < 0 || take_now(c, a, s, e) < 0 ||
+        runset_judge(s, frame.required, e) < 0 || check_eligible(c, a, s, e) < 0 ||
+        load_executable(a, s, e) < 0)
         return -1;
     clock_rfc3339(clock_realtime_us(), false, created);
     if (runset_stage_copy(&stage, s, cli_get(a, "executable"), e) < 0 ||
@@ -208,16 +222,20 @@ static int make(struct cli *c, const struct cli_args *a, struct runset *s, struc
     return 0;
 }
 
-static void tell(const struct cli *c, const struct cli_args *a, const struct runset *s, const struct outcome *o)
+static void tell(const struct cli *c, const struct cli_args *a, const struct runset *s,
+                 const struct outcome *o)
 {
-    (void) fprintf(c->out, "%s  %s/" RUNSET_INDEX "\n", o->index, o->out); /* main flushes and checks */
+    (void) fprintf(c->out, "%s  %s/" RUNSET_INDEX "\n", o->index,
+                   o->out); /* main flushes and checks */
     cli_say(c, "%zu runs packaged: %s", s->n, o->status);
     if (!s->now)
-        cli_say(c, "not recorded: the source as it is now (run it inside the source tree, or give --source DIR)");
+        cli_say(c, "not recorded: the source as it is now (run it inside the source tree, or give "
+                   "--source DIR)");
     if (!s->has_executable)
         cli_say(c, "not recorded: the executable (give --executable FILE)");
     if (!cli_get(a, "key"))
-        cli_say(c, "not signed: anyone who can write the directory can write another index (give --key FILE)");
+        cli_say(c, "not signed: anyone who can write the directory can write another index (give "
+                   "--key FILE)");
 }
 
 static int run(struct cli *c, const struct cli_args *a)
@@ -243,29 +261,50 @@ static int run(struct cli *c, const struct cli_args *a)
 
 static const struct cli_option options[] = {
     {.name = "count", .value = "N", .help = "how many runs there must be (default 3)"},
-    {.name = "source-at-start", .value = "FILE", .help = "what cleanrun fingerprint --json wrote before the first run"},
+    {.name = "source-at-start",
+     .value = "FILE",
+     .help = "what cleanrun fingerprint --json wrote before the first run"},
     {.name = "out", .value = "DIR", .help = "the package to make; must not exist"},
-    {.name = "executable", .value = "FILE", .help = "the executable that was measured, to go into the package"},
-    {.name = "source", .value = "DIR", .help = "the source tree as it is now (default: the one we are in)"},
-    {.name = "definition", .value = "FILE", .help = "today's rules (default: the runs' own definition)"},
-    {.name = "key", .value = "FILE", .help = "sign the index with this private key (PEM, mode 0600)"},
-    {.name = "even-if-failed", .help = "package runs that lack something as well; the index then says FAIL, and why"},
-    {.name = "json", .value = "FILE|-", .help = "write cleanrun-package-result/1", .optional = true},
+    {.name = "executable",
+     .value = "FILE",
+     .help = "the executable that was measured, to go into the package"},
+    {.name = "source",
+     .value = "DIR",
+     .help = "the source tree as it is now (default: the one we are in)"},
+    {.name = "definition",
+     .value = "FILE",
+     .help = "today's rules (default: the runs' own definition)"},
+    {.name = "key",
+     .value = "FILE",
+     .help = "sign the index with this private key (PEM, mode 0600)"},
+    {.name = "even-if-failed",
+     .help = "package runs that lack something as well; the index then says FAIL, and why"},
+    {.name = "json",
+     .value = "FILE|-",
+     .help = "write cleanrun-package-result/1",
+     .optional = true},
 };
 
 const struct command command_package = {
     .name = "package",
     .summary = "pack several clean runs of one source as release evidence",
-    .synopsis = "RUN_DIR… --source-at-start FILE --out DIR [--count N] [--executable FILE] [--source DIR]\n"
-                "                        [--definition FILE] [--key FILE] [--even-if-failed] [--json[=FILE|-]]",
+    .synopsis =
+        "RUN_DIR… --source-at-start FILE --out DIR [--count N] [--executable FILE] [--source DIR]\n"
+        "                        [--definition FILE] [--key FILE] [--even-if-failed] "
+        "[--json[=FILE|-]]",
     .examples = "  cleanrun fingerprint --json >start.json\n"
                 "  cleanrun run call-setup --out run-1      (and run-2, run-3)\n"
-                "  cleanrun package run-1 run-2 run-3 --source-at-start start.json --executable build/app --out evidence\n",
-    .notes = "The runs must be distinct, given in the order in which they were made, clean, PASS, of one source (that of the\n"
-             "start block, and unchanged until now), one executable, one definition, one machine and one baseline. Every\n"
-             "file is hashed again, acceptance and audit are computed again. The copy is read again after it was made,\n"
+                "  cleanrun package run-1 run-2 run-3 --source-at-start start.json --executable "
+                "build/app --out evidence\n",
+    .notes = "The runs must be distinct, given in the order in which they were made, clean, PASS, "
+             "of one source (that of the\n"
+             "start block, and unchanged until now), one executable, one definition, one machine "
+             "and one baseline. Every\n"
+             "file is hashed again, acceptance and audit are computed again. The copy is read "
+             "again after it was made,\n"
              "everything is made read-only, and the package appears at once or not at all.\n"
-             "Exit: 0 packaged, 5 refused with every reason named, 2 usage, or something could not be read or written.\n",
+             "Exit: 0 packaged, 5 refused with every reason named, 2 usage, or something could not "
+             "be read or written.\n",
     COMMAND_OPTIONS(options),
     .min_args = 1,
     .max_args = RUNSET_MAX,
@@ -311,7 +350,8 @@ static void print_stages(const struct cli *c, const cJSON *document)
                        strcmp(result, "ok") == 0       ? "\u2713"
                        : strcmp(result, "failed") == 0 ? "\u2717"
                                                        : "\u00b7",
-                       text_of(s, "name"), strcmp(result, "not_run") == 0 ? "not run" : text_of(s, "detail"));
+                       text_of(s, "name"),
+                       strcmp(result, "not_run") == 0 ? "not run" : text_of(s, "detail"));
     }
 }
 
@@ -323,7 +363,7 @@ static void print_verdict(const struct cli *c, const struct runset_verdict *v)
     (void) fprintf(c->out, "%s", text_of(v->document, "verdict")); /* main flushes and checks */
     if (v->valid)
         (void) fprintf(c->out, ", the runs: %s", text_of(v->document, "status")); /* as above */
-    (void) fputc('\n', c->out); /* as above */
+    (void) fputc('\n', c->out);                                                   /* as above */
     say_shortcomings(c, json_get(v->document, "shortcomings"));
     cJSON_ArrayForEach(row, json_get(v->document, "unmet"))
     {
@@ -366,25 +406,37 @@ static int run_verify(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option verify_options[] = {
-    {.name = "key", .value = "FILE", .help = "a trusted public key (PEM): the index must be signed by one", .repeats = true},
+    {.name = "key",
+     .value = "FILE",
+     .help = "a trusted public key (PEM): the index must be signed by one",
+     .repeats = true},
     {.name = "require-clean", .help = "also demand: no run had uncommitted changes"},
-    {.name = "require-unchanged-source", .help = "also demand: one source from the start to the end"},
+    {.name = "require-unchanged-source",
+     .help = "also demand: one source from the start to the end"},
     {.name = "require-no-skips", .help = "also demand: nothing is absent"},
     {.name = "require-pass", .help = "also demand: the runs lack nothing"},
     {.name = "count", .value = "N", .help = "also demand: exactly so many runs"},
-    {.name = "json", .value = "FILE|-", .help = "write cleanrun-package-verify/1", .optional = true},
+    {.name = "json",
+     .value = "FILE|-",
+     .help = "write cleanrun-package-verify/1",
+     .optional = true},
 };
 
 const struct command command_package_verify = {
     .name = "package verify",
     .summary = "check a package of runs from its directory alone",
     .synopsis = "DIR [--key PUB.pem] [--require-clean] [--require-unchanged-source]\n"
-                "                        [--require-no-skips] [--require-pass] [--count N] [--json[=FILE|-]]",
-    .examples = "  cleanrun package verify evidence --key pub.pem --require-pass --require-clean --count 3\n",
-    .notes = "Every section of index.json is made again from the files and compared whole, so that a rewritten index with a\n"
-             "fresh checksum is caught. Only a signature says who made it. Whether the runs pass is another question than\n"
+                "                        [--require-no-skips] [--require-pass] [--count N] "
+                "[--json[=FILE|-]]",
+    .examples = "  cleanrun package verify evidence --key pub.pem --require-pass --require-clean "
+                "--count 3\n",
+    .notes = "Every section of index.json is made again from the files and compared whole, so that "
+             "a rewritten index with a\n"
+             "fresh checksum is caught. Only a signature says who made it. Whether the runs pass "
+             "is another question than\n"
              "whether the package is whole: the --require options ask it.\n"
-             "Exit: 0 valid, 5 INVALID, 4 valid but a demand is not met, 2 the check could not be made.\n",
+             "Exit: 0 valid, 5 INVALID, 4 valid but a demand is not met, 2 the check could not be "
+             "made.\n",
     COMMAND_OPTIONS(verify_options),
     .min_args = 1,
     .max_args = 1,

@@ -27,7 +27,7 @@ void runset_close(struct runset *s)
     json_free(s->now);
     json_free(s->acceptances);
     json_free(s->shortcomings);
-    *s = (struct runset) {.runs = NULL};
+    *s = (struct runset){.runs = NULL};
 }
 
 static int no_memory(struct err *e)
@@ -63,16 +63,19 @@ static int check_order(const struct runset *s, struct err *e)
         for (size_t j = 0; j < i; j++) {
             if ((s->runs[j].device == s->runs[i].device && s->runs[j].inode == s->runs[i].inode) ||
                 strcmp(s->runs[j].manifest.run, m->run) == 0)
-                return err_set(e, ERR_TRUST, "runset.distinct", "runs must be distinct: %s comes twice", m->run);
+                return err_set(e, ERR_TRUST, "runset.distinct",
+                               "runs must be distinct: %s comes twice", m->run);
         }
         if (strcmp(first->project, m->project) != 0 || strcmp(first->gate, m->gate) != 0 ||
             strcmp(first->machine_class, m->machine_class) != 0)
-            return err_set(e, ERR_TRUST, "runset.gate", "run %s is of %s, gate %s, class %s; the first is not", m->run,
+            return err_set(e, ERR_TRUST, "runset.gate",
+                           "run %s is of %s, gate %s, class %s; the first is not", m->run,
                            m->project, m->gate, m->machine_class);
         if (m->started_us <= s->runs[i - 1].manifest.started_us)
-            return err_set(e, ERR_TRUST, "runset.order",
-                           "runs must be given in strictly chronological order: %s did not begin after %s", m->run,
-                           s->runs[i - 1].manifest.run);
+            return err_set(
+                e, ERR_TRUST, "runset.order",
+                "runs must be given in strictly chronological order: %s did not begin after %s",
+                m->run, s->runs[i - 1].manifest.run);
     }
     return 0;
 }
@@ -116,13 +119,16 @@ static int check_block(const cJSON *block, struct err *e)
     const char *scheme = NULL;
     bool dirty = false;
 
-    if (json_get_string(block, "schema", &schema, e) < 0 || json_get_string(block, "scheme", &scheme, e) < 0 ||
+    if (json_get_string(block, "schema", &schema, e) < 0 ||
+        json_get_string(block, "scheme", &scheme, e) < 0 ||
         json_get_bool(block, "dirty", &dirty, e) < 0)
         return -1;
     if (strcmp(schema, "cleanrun-source/1") != 0)
         return err_set(e, ERR_INPUT, "runset.block", "'%.80s' is not cleanrun-source/1", schema);
-    if (!is_hex(block, "commit", 40, 64) || !is_hex(block, "tree", 40, 64) || !is_hex(block, "fingerprint", 64, 64))
-        return err_set(e, ERR_INPUT, "runset.block", "commit, tree or fingerprint is invalid or unknown");
+    if (!is_hex(block, "commit", 40, 64) || !is_hex(block, "tree", 40, 64) ||
+        !is_hex(block, "fingerprint", 64, 64))
+        return err_set(e, ERR_INPUT, "runset.block",
+                       "commit, tree or fingerprint is invalid or unknown");
     return 0;
 }
 
@@ -165,14 +171,16 @@ int runset_set_definition(struct runset *s, const struct definition *d, struct e
     return 0;
 }
 
-int runset_set_executable(struct runset *s, const struct digest *digest, uint64_t size, struct err *e)
+int runset_set_executable(struct runset *s, const struct digest *digest, uint64_t size,
+                          struct err *e)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct manifest *m = &s->runs[i].manifest;
 
         if (!m->has_executable || !digest_equal(&m->executable_digest, digest))
-            return err_set(e, ERR_TRUST, "runset.executable",
-                           "the executable's content differs from the hash in the manifest of run %s", m->run);
+            return err_set(
+                e, ERR_TRUST, "runset.executable",
+                "the executable's content differs from the hash in the manifest of run %s", m->run);
     }
     s->executable = *digest;
     s->executable_size = size;
@@ -197,7 +205,8 @@ static bool in_a_run(const char *name, size_t n)
 
 static bool has_place(const char *name, size_t n)
 {
-    static const char *const single[] = {RUNSET_README, RUNSET_DEFINITION, RUNSET_START, RUNSET_NOW};
+    static const char *const single[] = {RUNSET_README, RUNSET_DEFINITION, RUNSET_START,
+                                         RUNSET_NOW};
     size_t prefix = strlen(RUNSET_EXECUTABLE "/");
 
     for (size_t i = 0; i < ARRAY_LEN(single); i++) {
@@ -211,7 +220,8 @@ static bool has_place(const char *name, size_t n)
 
 static bool is_frame(const char *name)
 {
-    return strcmp(name, RUNSET_INDEX) == 0 || strcmp(name, RUNSET_CHECKSUM) == 0 || strcmp(name, RUNSET_ENVELOPE) == 0;
+    return strcmp(name, RUNSET_INDEX) == 0 || strcmp(name, RUNSET_CHECKSUM) == 0 ||
+           strcmp(name, RUNSET_ENVELOPE) == 0;
 }
 
 static int add_file(cJSON *list, int dirfd, const char *name, struct err *e)
@@ -230,7 +240,8 @@ static int add_file(cJSON *list, int dirfd, const char *name, struct err *e)
         json_free(row);
         return no_memory(e);
     }
-    return cJSON_AddStringToObject(row, "path", name) && cJSON_AddNumberToObject(row, "size", (double) size) &&
+    return cJSON_AddStringToObject(row, "path", name) &&
+                   cJSON_AddNumberToObject(row, "size", (double) size) &&
                    cJSON_AddStringToObject(row, "sha256", hex)
                ? 0
                : no_memory(e);
@@ -252,8 +263,8 @@ int runset_files(int dirfd, size_t n, cJSON **out, struct err *e)
         if (is_frame(names.names[i]))
             continue;
         if (!has_place(names.names[i], n))
-            return err_set(e, ERR_TRUST, "runset.place", "'%.200s' has no place in a package of %zu runs", names.names[i],
-                           n);
+            return err_set(e, ERR_TRUST, "runset.place",
+                           "'%.200s' has no place in a package of %zu runs", names.names[i], n);
         if (add_file(list, dirfd, names.names[i], e) < 0)
             return -1;
     }
@@ -307,7 +318,9 @@ static int read_block(int dirfd, const char *name, bool optional, cJSON **out, s
     size_t len = 0;
 
     if (file_read_at(dirfd, name, LIMIT_JSON_DOCUMENT, &bytes, &len, &why) < 0)
-        return optional && why.kind == ERR_NOTFOUND ? 0 : err_set(e, ERR_TRUST, "runset.read", "%s", why.text);
+        return optional && why.kind == ERR_NOTFOUND
+                   ? 0
+                   : err_set(e, ERR_TRUST, "runset.read", "%s", why.text);
     if (json_parse(bytes, len, NULL, out, &why) < 0)
         return err_set(e, ERR_TRUST, "runset.json", "%s: %s", name, why.text);
     return 0;
@@ -319,10 +332,12 @@ static int read_sources(int dirfd, struct runset *s, struct err *e)
     AUTO_JSON cJSON *now = NULL;
     struct err why = ERR_INIT;
 
-    if (read_block(dirfd, RUNSET_START, false, &start, e) < 0 || read_block(dirfd, RUNSET_NOW, true, &now, e) < 0)
+    if (read_block(dirfd, RUNSET_START, false, &start, e) < 0 ||
+        read_block(dirfd, RUNSET_NOW, true, &now, e) < 0)
         return -1;
     if (runset_set_start(s, start, &why) < 0 || (now && runset_set_now(s, now, &why) < 0))
-        return err_set(e, why.kind == ERR_NOMEM ? ERR_NOMEM : ERR_TRUST, "runset.source", "source block: %s", why.text);
+        return err_set(e, why.kind == ERR_NOMEM ? ERR_NOMEM : ERR_TRUST, "runset.source",
+                       "source block: %s", why.text);
     return 0;
 }
 
@@ -336,18 +351,21 @@ static int read_definition(int dirfd, struct runset *s, struct err *e)
     struct err why = ERR_INIT;
 
     if (file_read_at(dirfd, RUNSET_DEFINITION, LIMIT_JSON_DOCUMENT, &bytes, &len, &why) < 0 ||
-        definition_parse(bytes, len, &d, &why) < 0 || definition_write(&d, &canonical, &canonical_len, &why) < 0 ||
+        definition_parse(bytes, len, &d, &why) < 0 ||
+        definition_write(&d, &canonical, &canonical_len, &why) < 0 ||
         runset_set_definition(s, &d, &why) < 0)
-        return err_set(e, why.kind == ERR_NOMEM ? ERR_NOMEM : ERR_TRUST, "runset.definition", "%s", why.text);
+        return err_set(e, why.kind == ERR_NOMEM ? ERR_NOMEM : ERR_TRUST, "runset.definition", "%s",
+                       why.text);
     if (len != canonical_len || memcmp(bytes, canonical, len) != 0)
-        return err_set(e, ERR_TRUST, "runset.definition", RUNSET_DEFINITION " is not in canonical form");
+        return err_set(e, ERR_TRUST, "runset.definition",
+                       RUNSET_DEFINITION " is not in canonical form");
     return 0;
 }
 
 static int read_executable(int dirfd, struct runset *s, struct err *e)
 {
     AUTO_FILE_LIST struct file_list names = {.names = NULL};
-    const cJSON *described = json_get(s->runs[0].manifest.document, "executable");
+    const cJSON *described = s->runs ? json_get(s->runs[0].manifest.document, "executable") : NULL;
     const cJSON *name = json_get(described, "name");
     AUTO_FD int dir = -1;
     AUTO_FD int fd = -1;
@@ -356,11 +374,16 @@ static int read_executable(int dirfd, struct runset *s, struct err *e)
     struct stat st;
 
     if (fstatat(dirfd, RUNSET_EXECUTABLE, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : err_errno(e, "runset.executable", "cannot look at " RUNSET_EXECUTABLE);
-    if (file_open_dir_at(dirfd, RUNSET_EXECUTABLE, &dir, e) < 0 || file_list_at(dir, 2, &names, e) < 0 || names.n != 1 ||
+        return errno == ENOENT
+                   ? 0
+                   : err_errno(e, "runset.executable", "cannot look at " RUNSET_EXECUTABLE);
+    if (file_open_dir_at(dirfd, RUNSET_EXECUTABLE, &dir, e) < 0 ||
+        file_list_at(dir, 2, &names, e) < 0 || names.n != 1 ||
         !cJSON_IsString(name) || strcmp(names.names[0], name->valuestring) != 0)
-        return err_set(e, ERR_TRUST, "runset.executable", RUNSET_EXECUTABLE " holds other files than the runs' executable");
-    if (file_open_at(dir, names.names[0], &fd, &size, e) < 0 || digest_of_fd(fd, &digest, &size, e) < 0)
+        return err_set(e, ERR_TRUST, "runset.executable",
+                       RUNSET_EXECUTABLE " holds other files than the runs' executable");
+    if (file_open_at(dir, names.names[0], &fd, &size, e) < 0 ||
+        digest_of_fd(fd, &digest, &size, e) < 0)
         return -1;
     return runset_set_executable(s, &digest, size, e);
 }
@@ -374,11 +397,12 @@ int runset_open_package(const char *dir, struct runset *out, struct err *e)
 
     if (file_open_dir(dir, &dirfd, e) < 0 || count_runs(dirfd, &n, e) < 0)
         return -1;
-    if (open_runs(dir, n, &s, &why) < 0 || read_definition(dirfd, &s, &why) < 0 || read_sources(dirfd, &s, &why) < 0 ||
-        read_executable(dirfd, &s, &why) < 0) {
+    if (open_runs(dir, n, &s, &why) < 0 || read_definition(dirfd, &s, &why) < 0 ||
+        read_sources(dirfd, &s, &why) < 0 || read_executable(dirfd, &s, &why) < 0) {
         runset_close(&s);
         /* Inside a package a part that can't be read is a broken package. */
-        if (why.kind == ERR_NOTFOUND || why.kind == ERR_INPUT || why.kind == ERR_LIMIT || why.kind == ERR_USAGE)
+        if (why.kind == ERR_NOTFOUND || why.kind == ERR_INPUT || why.kind == ERR_LIMIT ||
+            why.kind == ERR_USAGE)
             why.kind = ERR_TRUST;
         return err_set(e, why.kind, why.code, "%s", why.text);
     }

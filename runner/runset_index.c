@@ -1,4 +1,5 @@
-/* The index of a package: every section is made from the loaded runs, so that a verifier makes the same. */
+/* The index of a package: every section is made from the loaded runs, so that a verifier makes the
+ * same. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -74,8 +75,10 @@ static void add_sources(struct json_doc *d, const struct runset *s)
     else
         add_absent(d, NULL, "source_now", NO_SOURCE_NOW);
     for (size_t i = 1; i < s->n; i++)
-        common = common && strcmp(s->runs[0].manifest.fingerprint, s->runs[i].manifest.fingerprint) == 0;
-    json_add_string(d, NULL, "common_source_fingerprint", common ? s->runs[0].manifest.fingerprint : NULL);
+        common =
+            common && strcmp(s->runs[0].manifest.fingerprint, s->runs[i].manifest.fingerprint) == 0;
+    json_add_string(d, NULL, "common_source_fingerprint",
+                    common ? s->runs[0].manifest.fingerprint : NULL);
 }
 
 static void add_executable(struct json_doc *d, const struct runset *s)
@@ -126,7 +129,8 @@ static size_t count(const cJSON *list)
     return n;
 }
 
-static void add_outcome(struct json_doc *d, cJSON *o, const struct runset_run *r, const cJSON *acceptance)
+static void add_outcome(struct json_doc *d, cJSON *o, const struct runset_run *r,
+                        const cJSON *acceptance)
 {
     cJSON *part = json_add_object(d, o, "acceptance");
     const cJSON *check = NULL;
@@ -185,7 +189,8 @@ static void add_eligibility(struct json_doc *d, const struct runset *s)
     bool clean = !is_dirty(s->start) && !is_dirty(s->now);
     bool unchanged = !has_shortcoming(s, "source-start") && !has_shortcoming(s, "source-changed") &&
                      !has_shortcoming(s, "source-now");
-    bool complete = s->now && s->has_executable && s->runs[0].reference.present && !has_shortcoming(s, "baseline");
+    bool complete = s->now && s->has_executable && s->runs[0].reference.present &&
+                    !has_shortcoming(s, "baseline");
 
     for (size_t i = 0; i < s->n; i++) {
         clean = clean && !s->runs[i].manifest.dirty;
@@ -205,13 +210,14 @@ static int check_created(const struct runset *s, const char *created_at, struct 
         return err_set(e, ERR_TRUST, "runset.created", "created_at is no time");
     for (size_t i = 0; i < s->n; i++) {
         if (created_us < s->runs[i].manifest.finished_us)
-            return err_set(e, ERR_TRUST, "runset.created", "created_at lies before the end of run %s",
-                           s->runs[i].manifest.run);
+            return err_set(e, ERR_TRUST, "runset.created",
+                           "created_at lies before the end of run %s", s->runs[i].manifest.run);
     }
     return 0;
 }
 
-int runset_index(const struct runset *s, const struct runset_frame *frame, cJSON **out, struct err *e)
+int runset_index(const struct runset *s, const struct runset_frame *frame, cJSON **out,
+                 struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     const struct manifest *m = &s->runs[0].manifest;

@@ -17,8 +17,8 @@ struct judge {
 };
 
 /* run NULL: all of them together. */
-__attribute__((format(printf, 4, 5))) static void lack(struct judge *j, const char *code, const char *run,
-                                                       const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void lack(struct judge *j, const char *code,
+                                                       const char *run, const char *format, ...)
 {
     va_list ap;
     AUTO_FREE char *text = NULL;
@@ -43,13 +43,16 @@ static void judge_status(struct judge *j, const struct runset_run *r)
     const char *failed = runset_first_failed(r->acceptance, &n);
 
     if (strcmp(r->manifest.mode, "clean") != 0)
-        lack(j, "mode", run, "the run is of mode %s; only clean runs are evidence", r->manifest.mode);
+        lack(j, "mode", run, "the run is of mode %s; only clean runs are evidence",
+             r->manifest.mode);
     if (r->manifest.status != MANIFEST_PASS)
         lack(j, "status", run, "the run's status is %s", manifest_status_name(r->manifest.status));
     if (failed)
-        lack(j, "acceptance", run, "%zu acceptance checks failed in the run, the first is %s", n, failed);
+        lack(j, "acceptance", run, "%zu acceptance checks failed in the run, the first is %s", n,
+             failed);
     else if (strcmp(runset_run_word(r, "acceptance_status"), "PASS") != 0)
-        lack(j, "acceptance", run, "the run's acceptance is %s", runset_run_word(r, "acceptance_status"));
+        lack(j, "acceptance", run, "the run's acceptance is %s",
+             runset_run_word(r, "acceptance_status"));
     if (strcmp(audit, "OK") != 0 && strcmp(audit, "NOT_APPLICABLE") != 0)
         lack(j, "audit", run, "the run's comparison with its baseline is %s", audit);
 }
@@ -70,8 +73,8 @@ static int judge_acceptance(struct judge *j, const struct runset_run *r, struct 
         return -1;
     failed = runset_first_failed(now.document, &n);
     if (failed)
-        lack(j, "acceptance-now", r->manifest.run, "%zu acceptance checks fail by today's rules, the first is %s", n,
-             failed);
+        lack(j, "acceptance-now", r->manifest.run,
+             "%zu acceptance checks fail by today's rules, the first is %s", n, failed);
     else if (now.verdict != ACCEPTANCE_PASS)
         lack(j, "acceptance-now", r->manifest.run, "acceptance fails by today's rules");
     json_add_copy(&j->doc, j->acceptances, NULL, now.document);
@@ -92,12 +95,14 @@ static void judge_source(struct judge *j, const struct runset_run *r)
     const char *said = pointer ? text_at(runset_run_report(r), pointer) : NULL;
 
     if (!runset_same_source(j->set->start, json_get(source, "start")))
-        lack(j, "source-start", r->manifest.run, "the run was made from another source than the one at the start");
+        lack(j, "source-start", r->manifest.run,
+             "the run was made from another source than the one at the start");
     if (!r->manifest.unchanged)
         lack(j, "source-changed", r->manifest.run, "the source changed during the run");
     if (pointer && runset_run_report(r) && (!said || strcmp(said, r->manifest.commit) != 0))
-        lack(j, "report-source", r->manifest.run, "the report's source differs: %s is %.80s, the run's commit is %s",
-             pointer, said ? said : "no text", r->manifest.commit);
+        lack(j, "report-source", r->manifest.run,
+             "the report's source differs: %s is %.80s, the run's commit is %s", pointer,
+             said ? said : "no text", r->manifest.commit);
 }
 
 static void judge_experiment(struct judge *j, const struct runset_run *r)
@@ -109,14 +114,17 @@ static void judge_experiment(struct judge *j, const struct runset_run *r)
         !digest_equal(&first->manifest.policy_digest, &r->manifest.policy_digest))
         lack(j, "definition", r->manifest.run, "the run has another definition than the first one");
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        if (!json_equal(pointer_get(first->manifest.document, parts[i]), pointer_get(r->manifest.document, parts[i])))
-            lack(j, "experiment", r->manifest.run, "%s of the manifest is not the first run's", parts[i]);
+        if (!json_equal(pointer_get(first->manifest.document, parts[i]),
+                        pointer_get(r->manifest.document, parts[i])))
+            lack(j, "experiment", r->manifest.run, "%s of the manifest is not the first run's",
+                 parts[i]);
     }
 }
 
 static bool same_executable(const struct manifest *a, const struct manifest *b)
 {
-    return a->has_executable && b->has_executable && digest_equal(&a->executable_digest, &b->executable_digest);
+    return a->has_executable && b->has_executable &&
+           digest_equal(&a->executable_digest, &b->executable_digest);
 }
 
 static bool same_baseline(const struct runset_run *a, const struct runset_run *b)

@@ -17,7 +17,8 @@
 #define SAMPLES "samples/process.csv"
 #define SNAPSHOT "baseline"
 
-/* What outside bytes are guilty of is evidence that does not hold; what the machine is guilty of stays as it is. */
+/* What outside bytes are guilty of is evidence that does not hold; what the machine is guilty of
+ * stays as it is. */
 static int distrust(struct err *e)
 {
     switch (e->kind) {
@@ -51,7 +52,7 @@ void runset_run_close(struct runset_run *r)
     json_free(r->acceptance);
     json_free(r->audit);
     free(r->samples);
-    *r = (struct runset_run) {.fd = -1};
+    *r = (struct runset_run){.fd = -1};
 }
 
 const char *runset_run_word(const struct runset_run *r, const char *key)
@@ -109,8 +110,10 @@ static int check_files(const struct runset_run *r, struct err *e)
     if (file_list_at(r->fd, LIMIT_MEMBERS, &names, e) < 0)
         return distrust(e);
     for (size_t i = 0; i < names.n; i++) {
-        if (strcmp(names.names[i], MANIFEST_NAME) != 0 && !manifest_find(&r->manifest, names.names[i]))
-            return err_set(e, ERR_TRUST, "runset.unlisted", "'%s' is not listed in the manifest", names.names[i]);
+        if (strcmp(names.names[i], MANIFEST_NAME) != 0 &&
+            !manifest_find(&r->manifest, names.names[i]))
+            return err_set(e, ERR_TRUST, "runset.unlisted", "'%s' is not listed in the manifest",
+                           names.names[i]);
     }
     for (size_t i = 0; i < r->manifest.n_files; i++) {
         if (check_file(r->fd, &r->manifest.files[i], e) < 0)
@@ -158,18 +161,21 @@ static int read_definition(struct runset_run *r, struct err *e)
     if (!digest_equal(&r->definition.experiment_digest, &r->manifest.experiment_digest) ||
         !digest_equal(&r->definition.policy_digest, &r->manifest.policy_digest) ||
         strcmp(r->definition.gate, r->manifest.gate) != 0)
-        return err_set(e, ERR_TRUST, "runset.definition", "definition.json is not the one that the manifest names");
+        return err_set(e, ERR_TRUST, "runset.definition",
+                       "definition.json is not the one that the manifest names");
     return 0;
 }
 
-static int check_source(const struct runset_run *r, const char *name, const char *key, struct err *e)
+static int check_source(const struct runset_run *r, const char *name, const char *key,
+                        struct err *e)
 {
     AUTO_JSON cJSON *member = NULL;
 
     if (read_document(r, name, &member, e) < 0)
         return -1;
     if (!member || !json_equal(member, json_get(json_get(r->manifest.document, "source"), key)))
-        return err_set(e, ERR_TRUST, "runset.source", "%s is not the manifest's source.%s", name, key);
+        return err_set(e, ERR_TRUST, "runset.source", "%s is not the manifest's source.%s", name,
+                       key);
     return 0;
 }
 
@@ -195,7 +201,9 @@ static int read_samples(struct runset_run *r, struct err *e)
 {
     if (!manifest_find(&r->manifest, SAMPLES))
         return 0;
-    return file_read_at(r->fd, SAMPLES, LIMIT_SAMPLES_FILE, &r->samples, &r->samples_len, e) < 0 ? distrust(e) : 0;
+    return file_read_at(r->fd, SAMPLES, LIMIT_SAMPLES_FILE, &r->samples, &r->samples_len, e) < 0
+               ? distrust(e)
+               : 0;
 }
 
 /* The snapshot of the baseline must be the one that the manifest names, byte for byte. */
@@ -209,7 +217,8 @@ static int read_snapshot(struct runset_run *r, const char *path, struct err *e)
 
     if (!cJSON_IsObject(named))
         return 0;
-    if (json_get_string(named, "manifest_sha256", &hex, e) < 0 || json_get_string(named, "id", &id, e) < 0)
+    if (json_get_string(named, "manifest_sha256", &hex, e) < 0 ||
+        json_get_string(named, "id", &id, e) < 0)
         return distrust(e);
     if (asprintf(&dir, "%s/" SNAPSHOT, path) < 0) {
         dir = NULL; /* asprintf leaves it undefined */
@@ -218,7 +227,8 @@ static int read_snapshot(struct runset_run *r, const char *path, struct err *e)
     if (reference_open(dir, hex, &r->reference, e) < 0)
         return distrust(e);
     if (strcmp(id, r->reference.id) != 0)
-        return err_set(e, ERR_TRUST, "runset.baseline", "the baseline snapshot is of %s, not of %s", r->reference.id, id);
+        return err_set(e, ERR_TRUST, "runset.baseline", "the baseline snapshot is of %s, not of %s",
+                       r->reference.id, id);
     if (file_open_dir_at(r->fd, SNAPSHOT, &fd, e) < 0)
         return distrust(e);
     return tree_hash(TREE_HASH_DOMAIN, fd, &r->baseline_tree, e);
@@ -226,9 +236,11 @@ static int read_snapshot(struct runset_run *r, const char *path, struct err *e)
 
 /* Replay. */
 
-int runset_run_accept(const struct runset_run *r, const struct definition *d, struct acceptance *out, struct err *e)
+int runset_run_accept(const struct runset_run *r, const struct definition *d,
+                      struct acceptance *out, struct err *e)
 {
-    /* The runner's samples and markers count only where the definition derives a section from them. */
+    /* The runner's samples and markers count only where the definition derives a section from them.
+     */
     bool derived = pointer_get(d->experiment, "/sampling/into") != NULL;
     const struct acceptance_input in = {
         .definition = d,
@@ -246,7 +258,8 @@ static int says_otherwise(const char *name, const cJSON *differs, struct err *e)
 {
     const cJSON *field = json_get(differs, "field");
 
-    return err_set(e, ERR_TRUST, "runset.replay", "%s does not say what the run's own files give (at %.200s)", name,
+    return err_set(e, ERR_TRUST, "runset.replay",
+                   "%s does not say what the run's own files give (at %.200s)", name,
                    cJSON_IsString(field) ? field->valuestring : "its verdict");
 }
 
@@ -263,11 +276,13 @@ static int replay_acceptance(const struct runset_run *r, struct err *e)
     failed = runset_first_failed(r->acceptance, &n);
     if (failed && cJSON_IsString(verdict) && strcmp(verdict->valuestring, "PASS") == 0)
         return err_set(e, ERR_TRUST, "runset.acceptance",
-                       "acceptance.json says PASS but has %zu failed checks, the first is %.200s", n, failed);
+                       "acceptance.json says PASS but has %zu failed checks, the first is %.200s",
+                       n, failed);
     if (runset_run_accept(r, &r->definition, &own, e) < 0 ||
         acceptance_compare(r->acceptance, own.document, &differs, e) < 0)
         return distrust(e);
-    if (differs || strcmp(runset_run_word(r, "acceptance_status"), acceptance_verdict_name(own.verdict)) != 0)
+    if (differs ||
+        strcmp(runset_run_word(r, "acceptance_status"), acceptance_verdict_name(own.verdict)) != 0)
         return says_otherwise("acceptance.json", differs, e);
     return 0;
 }
@@ -285,11 +300,11 @@ static int own_audit(const struct runset_run *r, struct audit *out, struct err *
 
     if (!r->reference.present)
         return audit_no_baseline(&r->definition, &in.current, out, e);
-    in.baseline = (struct audit_side) {.tree = &r->reference.tree,
-                                       .manifest = r->reference.manifest.document,
-                                       .definition = &r->reference.definition,
-                                       .id = r->reference.id,
-                                       .root = SNAPSHOT};
+    in.baseline = (struct audit_side){.tree = &r->reference.tree,
+                                      .manifest = r->reference.manifest.document,
+                                      .definition = &r->reference.definition,
+                                      .id = r->reference.id,
+                                      .root = SNAPSHOT};
     return audit_run(&in, out, e);
 }
 
@@ -304,7 +319,8 @@ static int replay_audit(const struct runset_run *r, struct err *e)
     if (own_audit(r, &own, e) < 0)
         return distrust(e);
     rc = audit_compare_documents(r->audit, own.document, &differs, e);
-    if (rc == 0 && (differs || strcmp(runset_run_word(r, "audit_status"), verdict_word(own.verdict)) != 0))
+    if (rc == 0 &&
+        (differs || strcmp(runset_run_word(r, "audit_status"), verdict_word(own.verdict)) != 0))
         rc = says_otherwise("audit.json", differs, e);
     audit_fini(&own);
     return rc;
@@ -312,10 +328,12 @@ static int replay_audit(const struct runset_run *r, struct err *e)
 
 static int read_all(struct runset_run *r, const char *path, struct err *e)
 {
-    if (check_files(r, e) < 0 || read_definition(r, e) < 0 || check_source(r, "source-at-start.json", "start", e) < 0 ||
-        check_source(r, "source-at-end.json", "end", e) < 0 || read_reports(r, e) < 0 || read_samples(r, e) < 0 ||
-        read_document(r, "acceptance.json", &r->acceptance, e) < 0 || read_document(r, "audit.json", &r->audit, e) < 0 ||
-        read_snapshot(r, path, e) < 0 || replay_acceptance(r, e) < 0 || replay_audit(r, e) < 0)
+    if (check_files(r, e) < 0 || read_definition(r, e) < 0 ||
+        check_source(r, "source-at-start.json", "start", e) < 0 ||
+        check_source(r, "source-at-end.json", "end", e) < 0 || read_reports(r, e) < 0 ||
+        read_samples(r, e) < 0 || read_document(r, "acceptance.json", &r->acceptance, e) < 0 ||
+        read_document(r, "audit.json", &r->audit, e) < 0 || read_snapshot(r, path, e) < 0 ||
+        replay_acceptance(r, e) < 0 || replay_audit(r, e) < 0)
         return -1;
     return tree_hash(TREE_HASH_DOMAIN, r->fd, &r->tree_digest, e);
 }

@@ -1,7 +1,7 @@
 /*
- * runset_run: one finished run directory, read whole and checked by itself: every member against the manifest, the
- * definition against its digests, the source records, acceptance and audit computed again from what is there. Knows
- * nothing of other runs. One thread.
+ * runset_run: one finished run directory, read whole and checked by itself: every member against
+ * the manifest, the definition against its digests, the source records, acceptance and audit
+ * computed again from what is there. Knows nothing of other runs. One thread.
  */
 #pragma once
 
@@ -34,15 +34,17 @@ struct runset_run {
     size_t samples_len;
 };
 
-/* A directory that can't be opened is what the system said of it; everything else that is wrong is ERR_TRUST. */
+/* A directory that can't be opened is what the system said of it; everything else that is wrong is
+ * ERR_TRUST. */
 int runset_run_open(const char *path, struct runset_run *out, struct err *e) MUST_CHECK;
 void runset_run_close(struct runset_run *r); /* accepts zeroed */
 /* The report that the manifest names, borrowed; NULL when there is none that can be read. */
 const cJSON *runset_run_report(const struct runset_run *r);
 /* Acceptance of the report by this definition's policy, computed now. */
-int runset_run_accept(const struct runset_run *r, const struct definition *d, struct acceptance *out,
-                      struct err *e) MUST_CHECK;
+int runset_run_accept(const struct runset_run *r, const struct definition *d,
+                      struct acceptance *out, struct err *e) MUST_CHECK;
 /* A text member of the manifest, "" when it is null. */
 const char *runset_run_word(const struct runset_run *r, const char *key);
-/* Name of the first check of an acceptance document that did not pass, NULL when all did; *out_failed counts them. */
+/* Name of the first check of an acceptance document that did not pass, NULL when all did;
+ * *out_failed counts them. */
 const char *runset_first_failed(const cJSON *acceptance, size_t *out_failed);

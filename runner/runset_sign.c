@@ -22,7 +22,8 @@ static void add_subject(struct json_doc *d, const struct digest *digest)
 
 static void add_predicate(struct json_doc *d, const cJSON *index)
 {
-    static const char *const keys[] = {"schema", "created_at", "status", "project", "gate", "class", "run_count"};
+    static const char *const keys[] = {"schema", "created_at", "status",   "project",
+                                       "gate",   "class",      "run_count"};
     cJSON *p = json_add_object(d, NULL, "predicate");
     const cJSON *run = NULL;
     cJSON *runs;
@@ -36,8 +37,8 @@ static void add_predicate(struct json_doc *d, const cJSON *index)
     }
 }
 
-int runset_sign(const cJSON *index, const struct digest *digest, const struct private_key *key, char **out,
-                size_t *out_len, struct err *e)
+int runset_sign(const cJSON *index, const struct digest *digest, const struct private_key *key,
+                char **out, size_t *out_len, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *statement = NULL;
@@ -63,8 +64,8 @@ static int not_trusted(struct err *e, const char *text)
     return err_set(e, ERR_TRUST, "runset.signature", "%s", text);
 }
 
-int runset_check_signature(const char *envelope, size_t len, const struct digest *digest, const struct keyring *ring,
-                           const char **out_keyid, struct err *e)
+int runset_check_signature(const char *envelope, size_t len, const struct digest *digest,
+                           const struct keyring *ring, const char **out_keyid, struct err *e)
 {
     AUTO_DSSE struct dsse d = {.payload_type = NULL};
     AUTO_STATEMENT struct statement s = {.document = NULL};
@@ -72,7 +73,8 @@ int runset_check_signature(const char *envelope, size_t len, const struct digest
     struct err why = ERR_INIT;
 
     if (dsse_parse(envelope, len, &d, &why) < 0)
-        return why.kind == ERR_NOMEM ? err_set(e, ERR_NOMEM, why.code, "%s", why.text) : not_trusted(e, why.text);
+        return why.kind == ERR_NOMEM ? err_set(e, ERR_NOMEM, why.code, "%s", why.text)
+                                     : not_trusted(e, why.text);
     if (dsse_check_keys(&d, ring, &check, e) < 0)
         return -1;
     if (check.n == 0)
@@ -80,7 +82,8 @@ int runset_check_signature(const char *envelope, size_t len, const struct digest
     if (strcmp(d.payload_type, STATEMENT_PAYLOAD_TYPE) != 0)
         return not_trusted(e, "the envelope holds no in-toto statement");
     if (statement_parse(d.payload, d.payload_len, &s, &why) < 0)
-        return why.kind == ERR_NOMEM ? err_set(e, ERR_NOMEM, why.code, "%s", why.text) : not_trusted(e, why.text);
+        return why.kind == ERR_NOMEM ? err_set(e, ERR_NOMEM, why.code, "%s", why.text)
+                                     : not_trusted(e, why.text);
     if (strcmp(s.predicate_type, STATEMENT_PREDICATE_PACKAGE) != 0)
         return not_trusted(e, "the statement is not about a package");
     if (!statement_names(&s, digest))

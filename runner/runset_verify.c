@@ -14,9 +14,18 @@
 #include "runner/runset.h"
 #include "runner/runset_sign.h"
 
-enum stage { STAGE_CHECKSUM, STAGE_SIGNATURE, STAGE_INDEX, STAGE_INVENTORY, STAGE_RUNS, STAGE_SECTIONS, STAGES };
+enum stage {
+    STAGE_CHECKSUM,
+    STAGE_SIGNATURE,
+    STAGE_INDEX,
+    STAGE_INVENTORY,
+    STAGE_RUNS,
+    STAGE_SECTIONS,
+    STAGES
+};
 
-static const char *const stage_names[STAGES] = {"checksum", "signature", "index", "inventory", "runs", "sections"};
+static const char *const stage_names[STAGES] = {"checksum",  "signature", "index",
+                                                "inventory", "runs",      "sections"};
 
 struct work {
     const char *dir;
@@ -38,9 +47,25 @@ struct work {
 
 /* The sections in the order of the index; frame values come first. */
 static const char *const sections[] = {
-    "schema",    "created_at", "required_count", "status", "project", "gate", "class", "run_count", "definition",
-    "source_at_start", "source_now", "common_source_fingerprint", "common_executable_sha256", "executable", "baseline",
-    "runs", "shortcomings", "eligibility", "files",
+    "schema",
+    "created_at",
+    "required_count",
+    "status",
+    "project",
+    "gate",
+    "class",
+    "run_count",
+    "definition",
+    "source_at_start",
+    "source_now",
+    "common_source_fingerprint",
+    "common_executable_sha256",
+    "executable",
+    "baseline",
+    "runs",
+    "shortcomings",
+    "eligibility",
+    "files",
 };
 
 static void work_fini(struct work *w)
@@ -52,7 +77,8 @@ static void work_fini(struct work *w)
     runset_close(&w->set);
 }
 
-__attribute__((format(printf, 3, 4))) static int broken(struct err *e, const char *code, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int broken(struct err *e, const char *code,
+                                                        const char *format, ...)
 {
     char text[ERR_TEXT_MAX];
     va_list ap;
@@ -63,8 +89,10 @@ __attribute__((format(printf, 3, 4))) static int broken(struct err *e, const cha
     return err_set(e, ERR_TRUST, code, "%s", text);
 }
 
-/* A part of the package that can't be read is a broken package; a machine that can't read is not. */
-static int read_part(const struct work *w, const char *name, size_t max, char **out, size_t *out_len, struct err *e)
+/* A part of the package that can't be read is a broken package; a machine that can't read is not.
+ */
+static int read_part(const struct work *w, const char *name, size_t max, char **out,
+                     size_t *out_len, struct err *e)
 {
     if (file_read_at(w->fd, name, max, out, out_len, e) == 0)
         return 0;
@@ -87,7 +115,8 @@ static int check_checksum(struct work *w, struct err *e)
     digest_hex(&w->digest, hex);
     (void) snprintf(wanted, sizeof wanted, "%s  " RUNSET_INDEX "\n", hex); /* fits */
     if (len != strlen(wanted) || memcmp(line, wanted, len) != 0)
-        return broken(e, "runset.checksum", "the checksum of the index does not match " RUNSET_CHECKSUM);
+        return broken(e, "runset.checksum",
+                      "the checksum of the index does not match " RUNSET_CHECKSUM);
     (void) snprintf(w->detail[STAGE_CHECKSUM], ERR_TEXT_MAX, "%s", hex);
     return 0;
 }
@@ -153,8 +182,10 @@ static int check_index(struct work *w, struct err *e)
     if (json_parse(w->bytes, w->len, &limits, &w->index, &why) < 0)
         return why.kind == ERR_NOMEM ? err_set(e, ERR_NOMEM, why.code, "%s", why.text)
                                      : broken(e, "runset.json", "%.400s", why.text);
-    if (json_get_string(w->index, "schema", &schema, &why) < 0 || strcmp(schema, RUNSET_SCHEMA) != 0)
-        return broken(e, "runset.schema", "unsupported index schema '%.80s'", schema ? schema : "(none)");
+    if (json_get_string(w->index, "schema", &schema, &why) < 0 ||
+        strcmp(schema, RUNSET_SCHEMA) != 0)
+        return broken(e, "runset.schema", "unsupported index schema '%.80s'",
+                      schema ? schema : "(none)");
     if (json_only_keys(w->index, sections, ARRAY_LEN(sections), &why) < 0 ||
         json_get_u53(w->index, "required_count", RUNSET_MAX, &n, &why) < 0)
         return broken(e, "runset.shape", "%.400s", why.text);
@@ -188,7 +219,8 @@ static int check_listed(const struct work *w, const cJSON *listed, struct err *e
         struct err why = ERR_INIT;
 
         if (!path[0] || path[0] == '/' || strstr(path, ".."))
-            return broken(e, "runset.path", "a listed path does not stay inside the package: '%.200s'", path);
+            return broken(e, "runset.path",
+                          "a listed path does not stay inside the package: '%.200s'", path);
         if (file_open_at(w->fd, path, &fd, &size, &why) < 0)
             return broken(e, "runset.missing", "a listed file is missing: %.300s", why.text);
     }
@@ -207,7 +239,8 @@ static int compare_lists(const cJSON *listed, const cJSON *found, size_t *out_n,
         int order = claimed ? strcmp(path_of(claimed), path_of(row)) : 1;
 
         if (order > 0)
-            return broken(e, "runset.unlisted", "'%.200s' is in the package but not in its index", path_of(row));
+            return broken(e, "runset.unlisted", "'%.200s' is in the package but not in its index",
+                          path_of(row));
         if (order < 0)
             break;
         if (!json_equal(claimed, row))
@@ -215,7 +248,9 @@ static int compare_lists(const cJSON *listed, const cJSON *found, size_t *out_n,
         claimed = claimed->next;
         (*out_n)++;
     }
-    return claimed ? broken(e, "runset.order", "'%.200s' is listed twice or out of order", path_of(claimed)) : 0;
+    return claimed ? broken(e, "runset.order", "'%.200s' is listed twice or out of order",
+                            path_of(claimed))
+                   : 0;
 }
 
 static int check_inventory(struct work *w, struct err *e)
@@ -256,16 +291,18 @@ static int check_sections(struct work *w, struct err *e)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
         if (!json_equal(json_get(made, sections[i]), json_get(w->index, sections[i])))
-            return broken(e, "runset.section", "the section '%s' is not what the files give", sections[i]);
+            return broken(e, "runset.section", "the section '%s' is not what the files give",
+                          sections[i]);
     }
-    (void) snprintf(w->detail[STAGE_SECTIONS], ERR_TEXT_MAX, "%zu made again and equal", ARRAY_LEN(sections));
+    (void) snprintf(w->detail[STAGE_SECTIONS], ERR_TEXT_MAX, "%zu made again and equal",
+                    ARRAY_LEN(sections));
     return 0;
 }
 
 static int run_stages(struct work *w, struct err *e)
 {
-    static int (*const checks[STAGES])(struct work *, struct err *) = {check_checksum,  check_signature, check_index,
-                                                                       check_inventory, check_runs,      check_sections};
+    static int (*const checks[STAGES])(struct work *, struct err *) = {
+        check_checksum, check_signature, check_index, check_inventory, check_runs, check_sections};
 
     for (; w->done < STAGES; w->done++) {
         struct err why = ERR_INIT;
@@ -298,7 +335,8 @@ static bool add_unmet(struct json_doc *d, const struct work *w, const struct run
     bool met = true;
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (!rows[i].demanded || cJSON_IsTrue(json_get(json_get(w->index, "eligibility"), rows[i].key)))
+        if (!rows[i].demanded ||
+            cJSON_IsTrue(json_get(json_get(w->index, "eligibility"), rows[i].key)))
             continue;
         json_add_string(d, list, NULL, rows[i].key);
         met = false;
@@ -328,7 +366,8 @@ static void add_stages(struct json_doc *d, const struct work *w)
     }
 }
 
-static int report(const struct work *w, const struct runset_demand *demand, struct runset_verdict *out, struct err *e)
+static int report(const struct work *w, const struct runset_demand *demand,
+                  struct runset_verdict *out, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     bool valid = !w->failed && w->done == STAGES;
@@ -358,7 +397,7 @@ static int report(const struct work *w, const struct runset_demand *demand, stru
     made = json_doc_take(&d, e);
     if (!made)
         return -1;
-    *out = (struct runset_verdict) {.document = made, .valid = valid, .eligible = valid && met};
+    *out = (struct runset_verdict){.document = made, .valid = valid, .eligible = valid && met};
     return 0;
 }
 
@@ -379,5 +418,5 @@ int runset_verify(const char *dir, const struct keyring *keys, const struct runs
 void runset_verdict_fini(struct runset_verdict *v)
 {
     json_free(v->document);
-    *v = (struct runset_verdict) {.document = NULL};
+    *v = (struct runset_verdict){.document = NULL};
 }

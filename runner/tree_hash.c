@@ -61,7 +61,9 @@ static int add_content(struct digest_state *d, int dirfd, const char *name, stru
         digest_update(d, block, (size_t) n);
         done += (uint64_t) n;
     }
-    return done == size ? 0 : err_set(e, ERR_TRUST, "tree_hash.changed", "'%s' changed while it was read", name);
+    return done == size
+               ? 0
+               : err_set(e, ERR_TRUST, "tree_hash.changed", "'%s' changed while it was read", name);
 }
 
 int tree_hash(const char *domain, int dirfd, struct digest *out, struct err *e)

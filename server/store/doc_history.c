@@ -46,7 +46,8 @@ static int read_record(struct db *db, const char *id, struct past *p, struct err
         return -1;
     bytes = query_get_bytes(&q, BASE_DEFINITION, &len);
     if (!query_get_digest(&q, BASE_ARCHIVE, &p->archive) || !bytes)
-        return err_set(e, ERR_INTERNAL, "history.record", "baseline %s lacks its archive or its definition", id);
+        return err_set(e, ERR_INTERNAL, "history.record",
+                       "baseline %s lacks its archive or its definition", id);
     digest_hex(&p->archive, p->hex);
     return definition_parse(bytes, len, &p->definition, e);
 }
@@ -109,7 +110,8 @@ static struct audit_side side_of(const struct past *p, const char *root)
     return side;
 }
 
-static int compute(const struct past *baseline, const struct past *current, struct audit *out, struct err *e)
+static int compute(const struct past *baseline, const struct past *current, struct audit *out,
+                   struct err *e)
 {
     struct audit_input in = {.policy = &baseline->definition};
 
@@ -152,7 +154,8 @@ static void add_links(struct json_doc *d, const char *id, const char *other)
     doc_format(d, links, "baseline", "/b/%s", other);
 }
 
-int doc_compare_baselines(struct store *s, const char *id, const char *other, cJSON **out, struct err *e)
+int doc_compare_baselines(struct store *s, const char *id, const char *other, cJSON **out,
+                          struct err *e)
 {
     AUTO_PAST struct past current = {.hex = ""};
     AUTO_PAST struct past baseline = {.hex = ""};

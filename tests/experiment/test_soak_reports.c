@@ -1,4 +1,5 @@
-/* The seed's metric rows that are about one report: soak and burst reports against examples/rvoip-sip/soak.yaml. */
+/* The seed's metric rows that are about one report: soak and burst reports against
+ * examples/rvoip-sip/soak.yaml. */
 #include "tests/lib/cases.h"
 #include "tests/lib/support.h"
 
@@ -77,7 +78,8 @@ static char *failed_checks(const struct gates *g, const char *gate, const cJSON 
 }
 
 /* wanted: the complete set of failed checks, "" for PASS. */
-static void expect(const struct gates *g, const char *what, const char *gate, const cJSON *report, const char *wanted)
+static void expect(const struct gates *g, const char *what, const char *gate, const cJSON *report,
+                   const char *wanted)
 {
     char *found = failed_checks(g, gate, report);
 
@@ -97,7 +99,8 @@ static void edit(cJSON *report, const char *ops)
     json_free(list);
 }
 
-static void edited(const struct gates *g, const char *what, const char *gate, const char *ops, const char *wanted)
+static void edited(const struct gates *g, const char *what, const char *gate, const char *ops,
+                   const char *wanted)
 {
     cJSON *report = report_of(gate);
 
@@ -108,7 +111,8 @@ static void edited(const struct gates *g, const char *what, const char *gate, co
 
 #define SET(path, value) "[{\"op\":\"set\",\"path\":[" path "],\"value\":" value "}]"
 
-/* A line of exactly this slope: steps of 15/4 s and of rate/960 MB, which binary numbers hold exactly. */
+/* A line of exactly this slope: steps of 15/4 s and of rate/960 MB, which binary numbers hold
+ * exactly. */
 static void set_slope(cJSON *report, double rate)
 {
     cJSON *resources = cJSON_GetObjectItemCaseSensitive(report, "resources");
@@ -126,15 +130,18 @@ static void set_slope(cJSON *report, double rate)
         tail += t >= TAIL_FROM;
     }
     assert_true(cJSON_ReplaceItemInObjectCaseSensitive(resources, "rss_samples_mb", list));
-    assert_true(cJSON_ReplaceItemInObjectCaseSensitive(gate, "growth_mb_per_hr", cJSON_CreateNumber(rate)));
-    assert_true(cJSON_ReplaceItemInObjectCaseSensitive(gate, "tail_sample_count", cJSON_CreateNumber((double) tail)));
+    assert_true(
+        cJSON_ReplaceItemInObjectCaseSensitive(gate, "growth_mb_per_hr", cJSON_CreateNumber(rate)));
+    assert_true(cJSON_ReplaceItemInObjectCaseSensitive(gate, "tail_sample_count",
+                                                       cJSON_CreateNumber((double) tail)));
 }
 
 /* The rows. */
 
 static void MET_01(const struct gates *g)
 {
-    static const char *const gates[] = {"soak-1h", "soak-split-caller", "soak-split-receiver", "burst-160"};
+    static const char *const gates[] = {"soak-1h", "soak-split-caller", "soak-split-receiver",
+                                        "burst-160"};
 
     for (size_t i = 0; i < 4; i++)
         edited(g, gates[i], gates[i], "[]", "");
@@ -142,14 +149,17 @@ static void MET_01(const struct gates *g)
 
 static void MET_05(const struct gates *g)
 {
-    edited(g, "skipped", "soak-split-receiver", SET("\"diagnostics\",\"effective_config\",\"skip_audio_frame_delivery\"", "true"),
+    edited(g, "skipped", "soak-split-receiver",
+           SET("\"diagnostics\",\"effective_config\",\"skip_audio_frame_delivery\"", "true"),
            "diagnostics.effective_config.skip_audio_frame_delivery ");
-    edited(g, "no frames", "soak-split-receiver", SET("\"results\",\"frames_delivered\"", "0"), "results.frames_delivered ");
+    edited(g, "no frames", "soak-split-receiver", SET("\"results\",\"frames_delivered\"", "0"),
+           "results.frames_delivered ");
 }
 
 static void MET_06(const struct gates *g)
 {
-    edited(g, "stricter", "soak-1h", SET("\"resources\",\"rss_gate\",\"effective_mb_per_hr\"", "10"),
+    edited(g, "stricter", "soak-1h",
+           SET("\"resources\",\"rss_gate\",\"effective_mb_per_hr\"", "10"),
            "resources.rss_gate.effective_mb_per_hr ");
     edited(g, "looser", "soak-1h", SET("\"resources\",\"rss_gate\",\"effective_mb_per_hr\"", "20"),
            "resources.rss_gate.effective_mb_per_hr ");
@@ -158,15 +168,18 @@ static void MET_06(const struct gates *g)
 static void MET_08(const struct gates *g)
 {
     edited(g, "MET-08", "burst-160", SET("\"results\",\"calls_timed_out\"", "100"),
-           "results.calls_failed == results.calls_timed_out results.calls_timed_out / results.calls_offered ");
+           "results.calls_failed == results.calls_timed_out results.calls_timed_out / "
+           "results.calls_offered ");
 }
 
 static void MET_10(const struct gates *g)
 {
     cJSON *report = report_of("soak-1h");
-    cJSON *samples = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(report, "resources"), "rss_samples_mb");
+    cJSON *samples = cJSON_GetObjectItemCaseSensitive(
+        cJSON_GetObjectItemCaseSensitive(report, "resources"), "rss_samples_mb");
 
-    edited(g, "reported", "soak-1h", SET("\"resources\",\"rss_gate\",\"tail_secs\"", "1189.9"), "resources.rss_gate.tail_secs ");
+    edited(g, "reported", "soak-1h", SET("\"resources\",\"rss_gate\",\"tail_secs\"", "1189.9"),
+           "resources.rss_gate.tail_secs ");
     /* The samples of 2400, 2405 and 2410 s are not there, and the report does not say so. */
     for (int i = cJSON_GetArraySize(samples) - 1; i >= 0; i--) {
         double t = json_get(cJSON_GetArrayItem(samples, i), "t_secs")->valuedouble;
@@ -185,7 +198,8 @@ static void MET_11(const struct gates *g)
     set_slope(report, 15);
     expect(g, "15.0 exactly", "soak-1h", report, "");
     set_slope(report, 15.9375);
-    expect(g, "above", "soak-1h", report, "resources.rss_gate.growth_mb_per_hr resources.rss_gate ");
+    expect(g, "above", "soak-1h", report,
+           "resources.rss_gate.growth_mb_per_hr resources.rss_gate ");
     cJSON_Delete(report);
 }
 
@@ -196,10 +210,12 @@ static void MET_13(const struct gates *g)
            "{\"op\":\"set\",\"path\":[\"results\",\"calls_failed\"],\"value\":129},"
            "{\"op\":\"set\",\"path\":[\"results\",\"calls_timed_out\"],\"value\":129},"
            "{\"op\":\"set\",\"path\":[\"results\",\"asr\"],\"value\":0.9928}]",
-           "results.asr results.calls_timed_out / results.calls_offered results.calls_failed / results.calls_offered ");
+           "results.asr results.calls_timed_out / results.calls_offered results.calls_failed / "
+           "results.calls_offered ");
 }
 
-/* MET-03 (another commit than the release's) is about several reports: tests/runner/test_package.c, EVI-25. */
+/* MET-03 (another commit than the release's) is about several reports: tests/runner/test_package.c,
+ * EVI-25. */
 static const struct {
     const char *id;
     void (*replay)(const struct gates *g);
@@ -224,7 +240,8 @@ static void every_metric_row_of_the_seed(void **state)
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
             if (strcmp(rows[i].id, id) != 0)
                 continue;
-            print_message("%s: %s%s\n", id, rows[i].replay ? "" : "elsewhere: ", json_get(row, "situation")->valuestring);
+            print_message("%s: %s%s\n", id, rows[i].replay ? "" : "elsewhere: ",
+                          json_get(row, "situation")->valuestring);
             if (rows[i].replay)
                 rows[i].replay(*state);
             found = true;
@@ -237,7 +254,8 @@ static void every_metric_row_of_the_seed(void **state)
     cJSON_Delete(cases);
 }
 
-/* Zero errors, nothing retained, as configured, every call: each by itself fails its own check and no other. */
+/* Zero errors, nothing retained, as configured, every call: each by itself fails its own check and
+ * no other. */
 static void every_demand_of_a_soak_fails_by_itself(void **state)
 {
     static const struct {
@@ -246,16 +264,22 @@ static void every_demand_of_a_soak_fails_by_itself(void **state)
     } edits[] = {
         {SET("\"results\",\"errors\",\"send_error_counts\",\"bye\"", "1"), "results.errors.* "},
         {SET("\"results\",\"retained_objects\"", "1"), "results.retained_objects "},
-        {SET("\"results\",\"retained_transaction_managers\"", "2"), "results.retained_transaction_managers "},
+        {SET("\"results\",\"retained_transaction_managers\"", "2"),
+         "results.retained_transaction_managers "},
         {SET("\"results\",\"retained_runners\"", "1"), "results.retained_runners "},
         {SET("\"results\",\"controlled_drain_failed\"", "1"), "results.controlled_drain_failed "},
         {SET("\"load\",\"duration_secs\"", "3599"), "load.duration_secs "},
         {SET("\"load\",\"active_calls_target\"", "31"), "load.active_calls_target "},
-        {SET("\"resources\",\"rss_gate\",\"window\"", "\"active_tail_1200s_incomplete\""), "resources.rss_gate.window "},
-        {SET("\"resources\",\"rss_gate\",\"window\"", "\"post_drain\""), "resources.rss_gate.window "},
-        {SET("\"resources\",\"rss_gate\",\"estimator\"", "\"endpoint\""), "resources.rss_gate.estimator "},
-        {SET("\"resources\",\"rss_gate\",\"tail_sample_count\"", "229"), "resources.rss_gate.tail_sample_count "},
-        {SET("\"results\",\"calls_succeeded\"", "599"), "results.calls_succeeded == results.calls_offered "},
+        {SET("\"resources\",\"rss_gate\",\"window\"", "\"active_tail_1200s_incomplete\""),
+         "resources.rss_gate.window "},
+        {SET("\"resources\",\"rss_gate\",\"window\"", "\"post_drain\""),
+         "resources.rss_gate.window "},
+        {SET("\"resources\",\"rss_gate\",\"estimator\"", "\"endpoint\""),
+         "resources.rss_gate.estimator "},
+        {SET("\"resources\",\"rss_gate\",\"tail_sample_count\"", "229"),
+         "resources.rss_gate.tail_sample_count "},
+        {SET("\"results\",\"calls_succeeded\"", "599"),
+         "results.calls_succeeded == results.calls_offered "},
         /* The report may not claim a better slope than its samples have. */
         {SET("\"resources\",\"rss_gate\",\"growth_mb_per_hr\"", "2.5"), "resources.rss_gate "},
         /* An active phase of 1,199 s: the fallback never qualifies. */
@@ -283,7 +307,8 @@ static void every_demand_of_a_burst_fails_by_itself(void **state)
     edited(*state, "asr at the limit", "burst-160", SET("\"results\",\"asr\"", "0.995"), "");
     edited(*state, "lost calls", "burst-160", SET("\"results\",\"calls_succeeded\"", "17963"),
            "results.calls_offered == results.calls_succeeded + results.calls_failed ");
-    edited(*state, "other errors", "burst-160", SET("\"results\",\"errors\",\"media_error\"", "1"), "results.errors.* ");
+    edited(*state, "other errors", "burst-160", SET("\"results\",\"errors\",\"media_error\"", "1"),
+           "results.errors.* ");
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* The three shipped baselines as history on the real server: imported, shown, and never compared with one another. */
+/* The three shipped baselines as history on the real server: imported, shown, and never compared
+ * with one another. */
 #include "tests/http/live.h"
 #include "tests/lib/support.h"
 
@@ -31,11 +32,11 @@ static void import(struct live *l, size_t i)
     (void) snprintf(relative, sizeof relative, "baselines/rvoip-sip/" GATE "/%s", history[i].id);
     dir = test_path(relative);
     {
-        const char *args[] = {"baseline",   "import",       dir,        "--legacy",
-                              "--project",  PROJECT,        "--gate",   GATE,
-                              "--class",    history[i].machine_class, "--definition", definition,
-                              "--reviewer", "maintainer",   "--reason", "history",
-                              NULL,         NULL,           NULL};
+        const char *args[] = {
+            "baseline",     "import",   dir,          "--legacy",   "--project",
+            PROJECT,        "--gate",   GATE,         "--class",    history[i].machine_class,
+            "--definition", definition, "--reviewer", "maintainer", "--reason",
+            "history",      NULL,       NULL,         NULL};
 
         if (history[i].commit) {
             args[16] = "--commit";
@@ -164,7 +165,8 @@ static void comparing_any_two_is_a_refusal(void **state)
 
             if (a == b)
                 continue;
-            (void) snprintf(target, sizeof target, "/b/b-%s/vs/b-%s.json", history[a].id, history[b].id);
+            (void) snprintf(target, sizeof target, "/b/b-%s/vs/b-%s.json", history[a].id,
+                            history[b].id);
             j = get_json(l, target);
             assert_true(cJSON_IsTrue(json_get(j, "informational")));
             assert_true(cJSON_IsNull(json_get(j, "verdict"))); /* history never judges */
@@ -180,7 +182,8 @@ static void comparing_any_two_is_a_refusal(void **state)
             assert_non_null(strstr(page, "NON_COMPARABLE"));
             assert_null(strstr(page, "/commit/\"")); /* no link to a commit that nobody recorded */
             free(page);
-            (void) snprintf(target, sizeof target, "/b/b-%s/vs/b-%s.md", history[a].id, history[b].id);
+            (void) snprintf(target, sizeof target, "/b/b-%s/vs/b-%s.md", history[a].id,
+                            history[b].id);
             page = get(l, target);
             assert_non_null(strstr(page, "NON_COMPARABLE"));
             free(page);

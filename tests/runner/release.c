@@ -27,15 +27,21 @@
 static const char program[] = "the program of the canonical experiment\n";
 
 static const char manifest_template[] =
-    "{\"schema\":\"cleanrun-manifest/2\",\"project\":\"eisenzopf/rvoip\",\"gate\":\"" GATE "\",\"class\":\"ec2-m5-4xlarge\","
-    "\"run\":\"\",\"mode\":\"clean\",\"status\":\"PASS\",\"attempt\":1,\"started_at\":\"\",\"finished_at\":\"\","
+    "{\"schema\":\"cleanrun-manifest/2\",\"project\":\"eisenzopf/rvoip\",\"gate\":\"" GATE
+    "\",\"class\":\"ec2-m5-4xlarge\","
+    "\"run\":\"\",\"mode\":\"clean\",\"status\":\"PASS\",\"attempt\":1,\"started_at\":\"\","
+    "\"finished_at\":\"\","
     "\"exit_code\":0,\"signal\":null,\"report_status\":\"CAPTURED\",\"report\":\"" REPORT_NAME "\","
     "\"acceptance_status\":\"PASS\",\"audit_status\":\"NOT_APPLICABLE\",\"definition\":{},"
     "\"source\":{\"unchanged\":true},"
-    "\"executable\":{\"name\":\"perf_call_setup_cps\",\"size\":1,\"resolved\":\"cargo-messages\",\"mapped\":[]},"
-    "\"build\":{\"command\":[\"cargo\"],\"exit_code\":0,\"environment\":{},\"rejected_patterns\":[],\"profile\":{}},"
-    "\"machine\":{\"facts\":{},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":null,"
-    "\"baseline\":null,\"conditioning\":{\"steps\":[],\"sha256\":" HASH "},\"phase_markers\":[],\"coverage\":[],"
+    "\"executable\":{\"name\":\"perf_call_setup_cps\",\"size\":1,\"resolved\":\"cargo-messages\","
+    "\"mapped\":[]},"
+    "\"build\":{\"command\":[\"cargo\"],\"exit_code\":0,\"environment\":{},\"rejected_patterns\":[]"
+    ",\"profile\":{}},"
+    "\"machine\":{\"facts\":{},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},"
+    "\"ticket\":null,"
+    "\"baseline\":null,\"conditioning\":{\"steps\":[],\"sha256\":" HASH
+    "},\"phase_markers\":[],\"coverage\":[],"
     "\"control\":null,\"runner\":{\"version\":\"0.1.0\"},\"files\":[]}";
 
 /* Git and the source block. */
@@ -43,10 +49,14 @@ static const char manifest_template[] =
 static void git_in(const char *dir, const char *const argv[])
 {
     static const char *const env[] = {
-        "GIT_AUTHOR_NAME=Fixture",         "GIT_AUTHOR_EMAIL=fixture@example.invalid",
-        "GIT_COMMITTER_NAME=Fixture",      "GIT_COMMITTER_EMAIL=fixture@example.invalid",
-        "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
-        "GIT_CONFIG_GLOBAL=/dev/null",     "GIT_CONFIG_NOSYSTEM=1",
+        "GIT_AUTHOR_NAME=Fixture",
+        "GIT_AUTHOR_EMAIL=fixture@example.invalid",
+        "GIT_COMMITTER_NAME=Fixture",
+        "GIT_COMMITTER_EMAIL=fixture@example.invalid",
+        "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
+        "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
+        "GIT_CONFIG_GLOBAL=/dev/null",
+        "GIT_CONFIG_NOSYSTEM=1",
         NULL,
     };
     const char *full[16] = {"git"};
@@ -171,7 +181,8 @@ static void write_report(struct maker *k)
     char note[32];
 
     k->report = cases_read_json("tests/data/rvoip/reports/canonical-pass-2000.json");
-    set_text(k->report, "/environment/git_commit", k->how->commit_in_report ? k->how->commit_in_report : commit);
+    set_text(k->report, "/environment/git_commit",
+             k->how->commit_in_report ? k->how->commit_in_report : commit);
     fixture_set(k->report, "/environment/cpu_model", "\"Xeon\"");
     fixture_set(k->report, "/environment/cpu_count_logical", "16");
     fixture_set(k->report, "/environment/cpu_count_physical", "8");
@@ -214,7 +225,8 @@ static void write_source(struct maker *k)
 
 static void write_acceptance(struct maker *k)
 {
-    const struct acceptance_input in = {.definition = k->definition, .report = k->report, .report_path = REPORT_NAME};
+    const struct acceptance_input in = {
+        .definition = k->definition, .report = k->report, .report_path = REPORT_NAME};
     struct acceptance a = {.document = NULL};
 
     MUST(acceptance_evaluate(&in, &a, E));
@@ -267,7 +279,9 @@ static void snapshot(struct maker *k, struct reference *ref)
     MUST(file_open_dir(k->dir, &fd, E));
     MUST(reference_snapshot(ref, fd, E));
     assert_int_equal(close(fd), 0);
-    assert_true(asprintf(&json, "{\"id\":\"%s\",\"evidence_sha256\":" HASH ",\"manifest_sha256\":\"%s\"}", ref->id, hex) > 0);
+    assert_true(asprintf(&json,
+                         "{\"id\":\"%s\",\"evidence_sha256\":" HASH ",\"manifest_sha256\":\"%s\"}",
+                         ref->id, hex) > 0);
     fixture_set(k->manifest, "/baseline", json);
     free(json);
     free(bytes);
@@ -295,7 +309,11 @@ static void write_audit(struct maker *k)
                      .definition = &ref.definition,
                      .id = ref.id,
                      .root = "baseline"},
-        .current = {.tree = &tree, .manifest = k->manifest, .definition = k->definition, .id = run, .root = "."},
+        .current = {.tree = &tree,
+                    .manifest = k->manifest,
+                    .definition = k->definition,
+                    .id = run,
+                    .root = "."},
     };
 
     MUST(audit_run(&in, &a, E));
@@ -307,7 +325,8 @@ static void write_audit(struct maker *k)
     free(path);
 }
 
-static void write_run(const struct release *r, const char *dir, size_t i, bool compared, const struct release_run *how)
+static void write_run(const struct release *r, const char *dir, size_t i, bool compared,
+                      const struct release_run *how)
 {
     char *yaml = test_path("examples/rvoip-sip/cleanrun.yaml");
     size_t len = 0;
@@ -340,7 +359,8 @@ static void write_run(const struct release *r, const char *dir, size_t i, bool c
     free(yaml);
 }
 
-void release_write_run(const struct release *r, size_t i, bool compared, const struct release_run *how)
+void release_write_run(const struct release *r, size_t i, bool compared,
+                       const struct release_run *how)
 {
     write_run(r, r->runs[i], i, compared, how);
 }
@@ -367,7 +387,7 @@ void release_new(struct release *r, bool dirty, bool compared)
     const struct release_run plain = {.status = NULL};
     char *packages;
 
-    *r = (struct release) {.dir = test_dir_new()};
+    *r = (struct release){.dir = test_dir_new()};
     name_parts(r);
     packages = test_join(r->dir, "packages");
     assert_int_equal(mkdir(packages, 0755), 0);
@@ -387,7 +407,7 @@ void release_copy(const struct release *from, struct release *r)
     const char *argv[] = {"cp", "-a", source, NULL, NULL};
     struct test_run copied;
 
-    *r = (struct release) {.dir = test_dir_new()};
+    *r = (struct release){.dir = test_dir_new()};
     name_parts(r);
     argv[3] = r->dir;
     test_run(argv, NULL, NULL, NULL, &copied);
@@ -413,5 +433,5 @@ void release_free(struct release *r)
     free(r->baseline);
     for (size_t i = 0; i < 3; i++)
         free(r->runs[i]);
-    *r = (struct release) {.dir = NULL};
+    *r = (struct release){.dir = NULL};
 }

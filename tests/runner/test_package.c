@@ -38,7 +38,8 @@ static int group_teardown(void **state)
 }
 
 /* cleanrun package RUN… with everything named; more: further arguments or NULL. */
-static void package(const struct release *r, const char *const runs[], const char *const more[], struct command_result *result)
+static void package(const struct release *r, const char *const runs[], const char *const more[],
+                    struct command_result *result)
 {
     const char *argv[32] = {"package"};
     size_t n = 1;
@@ -66,7 +67,8 @@ static void package_all(const struct release *r, struct command_result *result)
 static void says(const char *id, const struct command_result *r, int code, const char *text)
 {
     if (r->code != code || (!strstr(r->out, text) && !strstr(r->err, text)))
-        fail_msg("%s: expected exit %d and '%s', found %d\n%s%s", id, code, text, r->code, r->out, r->err);
+        fail_msg("%s: expected exit %d and '%s', found %d\n%s%s", id, code, text, r->code, r->out,
+                 r->err);
 }
 
 /* Nothing of a package may be left, not even a temporary name. */
@@ -187,7 +189,8 @@ static void every_evidence_row_of_the_seed(void **state)
     cJSON_ArrayForEach(row, cases)
     {
         const char *id = json_get(row, "id")->valuestring;
-        bool found = strcmp(id, "EVI-01") == 0 || strcmp(id, "EVI-11") == 0 || strcmp(id, "EVI-13") == 0;
+        bool found =
+            strcmp(id, "EVI-01") == 0 || strcmp(id, "EVI-11") == 0 || strcmp(id, "EVI-13") == 0;
 
         if (strncmp(id, "EVI-", 4) != 0)
             continue;
@@ -264,7 +267,8 @@ static void EVI_01_three_clean_runs_become_a_package(void **state)
     assert_string_equal(text_at(index, "/status"), "PASS");
     assert_int_equal((int) pointer_get(index, "/run_count")->valuedouble, 3);
     assert_null(json_get(index, "shortcomings")->child);
-    assert_string_equal(text_at(index, "/common_source_fingerprint"), text_at(start, "/fingerprint"));
+    assert_string_equal(text_at(index, "/common_source_fingerprint"),
+                        text_at(start, "/fingerprint"));
     assert_true(json_equal(json_get(index, "source_at_start"), start));
     file_hex(r.executable, hex);
     assert_string_equal(text_at(index, "/common_executable_sha256"), hex);
@@ -365,7 +369,8 @@ static void EVI_13_the_same_run_three_times_is_refused(void **state)
 }
 
 /* Each: exit 5, the text, nothing left. */
-static void refused(const struct release *base, void (*arrange)(const struct release *r), const char *text)
+static void refused(const struct release *base, void (*arrange)(const struct release *r),
+                    const char *text)
 {
     struct release r;
     struct command_result result;
@@ -459,8 +464,10 @@ static void runs_that_do_not_belong_together_are_refused(void **state)
     refused(*state, a_run_failed_acceptance, "the run's status is FAIL");
     refused(*state, runs_in_another_order, "strictly chronological");
     refused(*state, started_from_another_commit, "another source than the one at the start");
-    refused(*state, another_conditioning, "/conditioning/sha256 of the manifest is not the first run's");
-    refused(*state, source_record_is_another, "source-at-end.json is not the manifest's source.end");
+    refused(*state, another_conditioning,
+            "/conditioning/sha256 of the manifest is not the first run's");
+    refused(*state, source_record_is_another,
+            "source-at-end.json is not the manifest's source.end");
 }
 
 /* The runs pass by their own definition, not by a stricter one. */
@@ -483,7 +490,8 @@ static void todays_rules_judge(void **state)
         const char *const more[] = {"--definition", rules, NULL};
 
         package(&r, runs, more, &result);
-        says("stricter", &result, 5, "1 acceptance checks fail by today's rules, the first is results.achieved_cps");
+        says("stricter", &result, 5,
+             "1 acceptance checks fail by today's rules, the first is results.achieved_cps");
         nothing_left(&r);
         command_result_fini(&result);
         memcpy(limit, "value: 0578.53", strlen("value: 0578.53"));
@@ -528,7 +536,8 @@ static void usage_is_exit_2_and_leaves_nothing(void **state)
         package(&r, all, NULL, &result);
         says("exists", &result, 2, "is there already");
         command_result_fini(&result);
-        test_write_text(r.dir, "start.json", "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"x\",\"dirty\":false}");
+        test_write_text(r.dir, "start.json",
+                        "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"x\",\"dirty\":false}");
     }
     {
         char *kept = test_join(r.out, "kept");

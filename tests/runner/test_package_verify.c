@@ -1,4 +1,5 @@
-/* cleanrun package verify: the seed's attestation rows, as far as they are about more than its own lab. */
+/* cleanrun package verify: the seed's attestation rows, as far as they are about more than its own
+ * lab. */
 #include "tests/lib/support.h"
 
 #include <stdio.h>
@@ -17,7 +18,8 @@
 #include "tests/runner/release.h"
 #include "tests/runner/run_command.h"
 
-/* Rows about peers, state tables, gates of the seed's own driver and its pointer files: out (decisions U16). */
+/* Rows about peers, state tables, gates of the seed's own driver and its pointer files: out
+ * (decisions U16). */
 static const char *const rows_out[] = {"ATT-03", "ATT-08", "ATT-10", "ATT-15", "ATT-20", "ATT-21",
                                        "ATT-28", "ATT-38", "ATT-40", "ATT-41", "ATT-45", "ATT-50"};
 enum { ATTESTATION_ROWS = 32 };
@@ -44,8 +46,8 @@ static void pack(const struct release *r, const char *const args[], int code)
 
 static void pack_complete(const struct release *r)
 {
-    const char *const args[] = {r->runs[0], r->runs[1], r->runs[2], "--executable", r->executable,
-                                "--source", r->repo,    NULL};
+    const char *const args[] = {r->runs[0],    r->runs[1], r->runs[2], "--executable",
+                                r->executable, "--source", r->repo,    NULL};
 
     pack(r, args, 0);
 }
@@ -136,9 +138,10 @@ static void expect_invalid(const char *what, const char *dir, const char *stage,
         }
     }
     if (code != 5 || strcmp(failed, stage) != 0 || !strstr(detail, text))
-        fail_msg("%s: expected stage %s to fail with '%s', found exit %d, stage %s: %s", what, stage, text, code, failed,
-                 detail);
-    assert_true(cJSON_IsNull(json_get(j, "eligibility"))); /* nothing is claimed of a broken package */
+        fail_msg("%s: expected stage %s to fail with '%s', found exit %d, stage %s: %s", what,
+                 stage, text, code, failed, detail);
+    assert_true(
+        cJSON_IsNull(json_get(j, "eligibility"))); /* nothing is claimed of a broken package */
     json_free(j);
 }
 
@@ -237,7 +240,8 @@ static void file_changed(const struct release *r)
 
 static void definition_rewritten(const struct release *r)
 {
-    rewrite(r, "/definition/policy_sha256", "\"0000000000000000000000000000000000000000000000000000000000000000\"");
+    rewrite(r, "/definition/policy_sha256",
+            "\"0000000000000000000000000000000000000000000000000000000000000000\"");
 }
 
 static void result_emptied(const struct release *r)
@@ -391,8 +395,12 @@ static void every_attestation_row_is_replayed_or_named_as_out(void **state)
 static void ATT_01_a_copy_verifies_without_the_original(void **state)
 {
     const struct fixtures *f = *state;
-    static const char *const all[] = {"--require-clean",  "--require-unchanged-source", "--require-no-skips",
-                                      "--require-pass",   "--count",                    "3",
+    static const char *const all[] = {"--require-clean",
+                                      "--require-unchanged-source",
+                                      "--require-no-skips",
+                                      "--require-pass",
+                                      "--count",
+                                      "3",
                                       NULL};
     struct release r;
     char *elsewhere = test_dir_new();
@@ -489,7 +497,8 @@ static void ATT_31_a_source_that_changed_is_whole_but_not_unchanged(void **state
     r.out = test_join(r.dir, "packages/changed");
     test_write_text(r.repo, "source.txt", "edited since\n");
     {
-        const char *const args[] = {r.runs[0], r.runs[1], r.runs[2], "--source", r.repo, "--even-if-failed", NULL};
+        const char *const args[] = {r.runs[0], r.runs[1],          r.runs[2], "--source",
+                                    r.repo,    "--even-if-failed", NULL};
 
         pack(&r, args, 0);
     }
@@ -518,7 +527,8 @@ static void ATT_33_what_was_skipped_is_said_and_counts_when_demanded(void **stat
     }
     index = release_json(r.out, "index.json");
     assert_string_equal(pointer_get(index, "/executable/status")->valuestring, "absent");
-    assert_string_equal(pointer_get(index, "/executable/reason")->valuestring, "no --executable was given");
+    assert_string_equal(pointer_get(index, "/executable/reason")->valuestring,
+                        "no --executable was given");
     assert_string_equal(pointer_get(index, "/baseline/status")->valuestring, "absent");
     assert_string_equal(pointer_get(index, "/runs/2/audit/status")->valuestring, "absent");
     assert_string_equal(pointer_get(index, "/source_now/status")->valuestring, "absent");
@@ -554,7 +564,8 @@ static void a_consistent_forgery_is_still_found(void **state)
     release_edit(run, RELEASE_REPORT, "/results/achieved_cps", "2500");
     release_edit_manifest(run, NULL, NULL);
     relist(&r);
-    expect_invalid("report", r.out, "runs", "acceptance.json does not say what the run's own files give");
+    expect_invalid("report", r.out, "runs",
+                   "acceptance.json does not say what the run's own files give");
     free(run);
     release_free(&r);
 
@@ -608,7 +619,8 @@ static void every_section_is_compared(void **state)
         {"/executable/size", "1"},
         {"/baseline/id", "\"b-20260929T200900Z-0000000a\""},
         {"/runs/0/acceptance/checks", "198"},
-        {"/runs/1/tree_sha256", "\"0000000000000000000000000000000000000000000000000000000000000000\""},
+        {"/runs/1/tree_sha256",
+         "\"0000000000000000000000000000000000000000000000000000000000000000\""},
         {"/runs/2/dirty", "true"},
         {"/eligibility/clean", "false"},
         {"/shortcomings", "[{\"code\":\"status\",\"run\":null,\"text\":\"x\"}]"},
