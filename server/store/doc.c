@@ -142,9 +142,12 @@ static void add_metric(struct json_doc *d, cJSON *list, const struct definition 
     const cJSON *gated = json_get(metric, "gated");
     cJSON *m = json_add_object(d, list, NULL);
     const char *pointer = cJSON_IsString(path) ? path->valuestring : "";
+    AUTO_FREE char *label = pointer_label(doc_metric_label(def, index, NULL), pointer, pointer);
 
     json_add_string(d, m, "metric", pointer);
-    json_add_string(d, m, "label", doc_metric_label(def, index, pointer));
+    if (!label)
+        d->failed = true;
+    json_add_string(d, m, "label", label);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         json_add_copy(d, m, keys[i], json_get(metric, keys[i]));
     if (json_get(metric, "floor"))

@@ -263,7 +263,8 @@ static void add_steps(struct compare *c)
     } else if (v == VERDICT_NON_COMPARABLE) {
         add_refusal_steps(c, list, approve);
     } else if (v == VERDICT_FAIL) {
-        doc_step(&c->d, list, "Correct what the failed checks name, then measure again:", again);
+        (void) snprintf(again, sizeof again, "cleanrun run %s", c->run.gate);
+        doc_step(&c->d, list, "Correct what the failed checks name, commit, then measure:", again);
     }
 }
 

@@ -78,6 +78,24 @@ static void pointer_expands_stars_over_members_and_elements(void **state)
     assert_int_equal(none.n, 0);
 }
 
+static void pointer_label_names_what_the_stars_matched(void **state)
+{
+    static const char *const rows[][4] = {
+        { "{1} p50", "/latency/*/p50", "/latency/setup/p50", "setup p50" },
+        { "{2} of {1}", "/a/*/b/*", "/a/x/b/7", "7 of x" },
+        { "{3}|{0}|{a}", "/a/*", "/a/x", "|{0}|{a}" },
+        { NULL, "/a/*", "/a/x", "/a/x" },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *label = pointer_label(rows[i][0], rows[i][1], rows[i][2]);
+
+        assert_string_equal(label, rows[i][3]);
+        free(label);
+    }
+}
+
 static void pointer_join_escapes(void **state)
 {
     AUTO_FREE char *joined = pointer_join("/a", "b/c~d");
@@ -92,6 +110,7 @@ int main(void)
         cmocka_unit_test(pointer_reads_the_examples_of_the_rfc),
         cmocka_unit_test(pointer_ok_refuses_what_is_no_pointer),
         cmocka_unit_test(pointer_expands_stars_over_members_and_elements),
+        cmocka_unit_test(pointer_label_names_what_the_stars_matched),
         cmocka_unit_test(pointer_join_escapes),
     };
 

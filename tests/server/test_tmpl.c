@@ -327,6 +327,17 @@ static void text_never_reaches_the_terminal_as_control(void **state)
                     "<b>?[31m ?x?|");
 }
 
+static void marks_that_turn_text_round_are_shown_by_name(void **state)
+{
+    static const char json[] = "{\"a\":\"K\\u202eO\\u2066\\u061c\\u200f|\\u2010\\u2026\"}";
+    static const char shown[] =
+        "K[U+202E]O[U+2066][U+061C][U+200F]|\xe2\x80\x90\xe2\x80\xa6";
+
+    (void) state;
+    expect_rendered("a.txt", "{{a}}", json, shown);
+    expect_rendered("a.html", "{{a}}", json, shown);
+}
+
 static void numbers_are_exact(void **state)
 {
     (void) state;
@@ -403,6 +414,7 @@ int main(void)
         cmocka_unit_test(html_escapes_all_five_everywhere),
         cmocka_unit_test(urls_that_could_run_are_dropped),
         cmocka_unit_test(text_never_reaches_the_terminal_as_control),
+        cmocka_unit_test(marks_that_turn_text_round_are_shown_by_name),
         cmocka_unit_test(numbers_are_exact),
         cmocka_unit_test(zero_is_a_value_and_empty_is_not),
         cmocka_unit_test(endless_partials_stop),
