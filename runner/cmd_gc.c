@@ -33,7 +33,7 @@ enum age { AGE_KEEP, AGE_OLD };
 /* A run directory, or an archive that was sealed beside it; the name tells when it started. */
 static enum age run_age(const struct gc *g, int dir_fd, const char *name)
 {
-    static const char *const tails[] = {"",           ".tar", ".tar.dsse.json", ".tar.sigstore.json",
+    static const char *const tails[] = {"", ".tar", ".tar.dsse.json", ".tar.sigstore.json",
                                         ".tar.sig"};
     char id[RUN_ID_SIZE], stamp[STAMP_LEN + 1];
     int64_t at = 0;
@@ -115,8 +115,7 @@ static int collect(struct gc *g, const struct cli_args *a, struct err *e)
         return err_set(e, ERR_USAGE, "gc.days", "--older-than needs a number of days");
     g->before_us = clock_realtime_us() - (int64_t) days * US_PER_DAY;
     /* A measurement builds in its checkout and reads its baseline: nothing is removed beside it. */
-    if (checkout_state_dir(g->c, &state, e) < 0 ||
-        (!g->dry_run && rundir_lock(g->c, &lock, e) < 0))
+    if (checkout_state_dir(g->c, &state, e) < 0 || (!g->dry_run && rundir_lock(g->c, &lock, e) < 0))
         return -1;
     if (sweep(g, state, "runs", run_age, e) < 0 || sweep(g, state, "checkout", checkout_age, e) < 0)
         return -1;

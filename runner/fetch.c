@@ -1,5 +1,6 @@
 #include "runner/fetch.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +92,8 @@ static int read_row(const cJSON *row, struct listed *out, struct err *e)
     return 0;
 }
 
-/* The current row of the class. *out_found false: none. History without evidence is never current. */
+/* The current row of the class. *out_found false: none. History without evidence is never current.
+ */
 static int choose(const cJSON *list, const char *machine_class, struct listed *out, bool *out_found,
                   struct err *e)
 {
@@ -242,6 +244,7 @@ static int check_archive(const struct fetch_question *q, const struct listed *l,
 
     if (archive_index_of_fd(fd, &x, e) < 0)
         return -1;
+    assert(x); /* it succeeded */
     if (!digest_equal(&x->digest, &l->archive))
         return untrusted(l, "the archive has another SHA-256 than the one that was reviewed", e);
     if (x->problem)
@@ -298,8 +301,10 @@ static int fetch_listed(const struct fetch_question *q, const char *token, const
     fd = openat(scratch.fd, ARCHIVE_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_errno(e, "fetch.create", "cannot create a temporary file");
-    if (download(q, token, l, fd, e) < 0 || check_archive(q, l, fd, &x, e) < 0 ||
-        open_unpacked(l, fd, x, &scratch, out, e) < 0)
+    if (download(q, token, l, fd, e) < 0 || check_archive(q, l, fd, &x, e) < 0)
+        return -1;
+    assert(x); /* it succeeded */
+    if (open_unpacked(l, fd, x, &scratch, out, e) < 0)
         return -1;
     out->scratch = scratch; /* lives as long as the reference */
     scratch = (struct scratch){.fd = -1};

@@ -292,7 +292,7 @@ static int prepare(const struct measure_input *in, struct point *p, struct measu
     p->in = in;
     p->markers = out->markers;
     if (in->plan->snapshots && snapshots_new(in->plan->snapshots, plan_mode_word(in->plan->mode),
-                                             &out->snapshots, e) < 0)
+                                             in->artifact->fd, &out->snapshots, e) < 0)
         return -1;
     p->snapshots = out->snapshots;
     if (mapped_new(in->source_root, &out->mapped, e) < 0 || open_log(in, &p->log, e) < 0)

@@ -1,5 +1,6 @@
 #include "runner/profiler.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@
 /* Tools that need no command in the definition. NULL-ended; the measured command follows. */
 struct known {
     const char *tool;
-    enum plan_mode mode; /* PLAN_MODE_MAX: any */
+    enum plan_mode mode;  /* PLAN_MODE_MAX: any */
     const char *switches; /* added for context_switches, or NULL: the tool can't */
     const char *argv[14];
 };
@@ -28,7 +29,8 @@ static const struct known known_tools[] = {
     {"samply",
      PLAN_MODE_MAX,
      NULL,
-     {"samply", "record", "--save-only", "--rate", "{rate}", "-o", "{profile}/profile.json.gz", "--"}},
+     {"samply", "record", "--save-only", "--rate", "{rate}", "-o", "{profile}/profile.json.gz",
+      "--"}},
     {"heaptrack", PLAN_MODE_MAX, NULL, {"heaptrack", "-o", "{profile}/heaptrack"}},
     {"instruments",
      PLAN_MEMORY,
@@ -101,8 +103,8 @@ int profiler_prefix(const struct plan *p, const struct plan_word *words, size_t 
 
 /* The environment of the trial: the run's rules with the mode's additions. */
 static int trial_environment(const struct plan *p, const struct profiler_place *at,
-                             const struct plan_word *words, size_t n_words,
-                             const char *const **out, struct err *e)
+                             const struct plan_word *words, size_t n_words, const char *const **out,
+                             struct err *e)
 {
     const cJSON *own = json_get(p->run.env, "set");
     const cJSON *mode = json_get(json_get(p->mode_spec, "env"), "set");
@@ -237,7 +239,7 @@ int profiler_try(const struct plan *p, struct profiler_place *at, struct err *e)
                                 {"results", at->directory},
                                 {"profile", at->directory},
                                 {"rate", p->rate}};
-    struct loop_result result;
+    struct loop_result result = {.end = LOOP_ENDED};
 
     buf_init(&said, LIMIT_KIB(64));
     if (trial_environment(p, at, words, ARRAY_LEN(words), &envp, e) < 0)
@@ -247,6 +249,7 @@ int profiler_try(const struct plan *p, struct profiler_place *at, struct err *e)
         words[0].value = program;
     if (profiler_prefix(p, words, ARRAY_LEN(words), at->arena, &prefix, e) < 0)
         return -1;
+    assert(prefix && envp); /* both succeeded */
     if (!prefix[0])
         return 0;
     found = child_find_program(prefix[0], plan_env_get(envp, "PATH"));

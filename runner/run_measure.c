@@ -214,9 +214,8 @@ static int write_snapshots(struct run *r, struct err *e)
         return -1;
     buf_init(&b, LIMIT_JSON_DOCUMENT);
     json_write(&b, j, JSON_PRETTY);
-    return buf_check(&b, e) < 0
-               ? -1
-               : file_write_at(r->dir.fd, SNAPSHOTS_FILE, b.data, b.len, 0644, e);
+    return buf_check(&b, e) < 0 ? -1
+                                : file_write_at(r->dir.fd, SNAPSHOTS_FILE, b.data, b.len, 0644, e);
 }
 
 static int judge_noise(struct run *r, struct err *e)

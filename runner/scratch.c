@@ -76,7 +76,7 @@ void scratch_close(struct scratch *s)
     if (!s->path)
         return;
     if (paths_remove_tree(s->path, &ignored) < 0)
-        ignored = (struct err)ERR_INIT;
+        ignored = (struct err) ERR_INIT;
     (void) close(s->fd); /* a directory that was only locked */
     free(s->path);
     *s = (struct scratch){.fd = -1};

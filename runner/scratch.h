@@ -1,6 +1,7 @@
 /*
  * scratch: a temporary directory below the state directory. It is locked while its maker lives, so
- * what a killed runner leaves is told from what is in use, and removed at the next start. One thread.
+ * what a killed runner leaves is told from what is in use, and removed at the next start. One
+ * thread.
  */
 #pragma once
 

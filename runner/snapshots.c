@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/json_in.h"
@@ -31,12 +32,15 @@ static const struct {
     [FIELD_ANONYMOUS] = {"anonymous_kib", "Anonymous", false, true},
     [FIELD_PRIVATE_DIRTY] = {"private_dirty_kib", "Private_Dirty", false, true},
     [FIELD_SWAP] = {"swap_kib", "Swap", false, true},
-    [FIELD_PEAK] = {"peak_rss_kib", "VmHWM", true, false}, /* peaks of different moments have no sum */
+    [FIELD_PEAK] = {"peak_rss_kib", "VmHWM", true,
+                    false}, /* peaks of different moments have no sum */
     [FIELD_THREADS] = {"threads", "Threads", true, true},
 };
 
 struct snapshots {
     const cJSON *phases;
+    dev_t device; /* of the measured executable */
+    ino_t inode;
     struct json_doc document;
     cJSON *list;
     size_t n, lost;
@@ -48,13 +52,21 @@ struct sums {
     bool unknown[FIELD_MAX];
 };
 
-int snapshots_new(const cJSON *phases, const char *mode, struct snapshots **out, struct err *e)
+int snapshots_new(const cJSON *phases, const char *mode, int executable_fd, struct snapshots **out,
+                  struct err *e)
 {
+    struct stat st;
     struct snapshots *s = calloc(1, sizeof(*s));
 
     if (!s)
         return err_set(e, ERR_NOMEM, "snapshots.memory", "out of memory");
+    if (fstat(executable_fd, &st) < 0) {
+        free(s);
+        return err_errno(e, "snapshots.executable", "cannot look at the executable");
+    }
     s->phases = phases;
+    s->device = st.st_dev;
+    s->inode = st.st_ino;
     json_doc_init_object(&s->document);
     json_add_string(&s->document, NULL, "schema", "cleanrun-snapshots/1");
     json_add_string(&s->document, NULL, "mode", mode);
@@ -84,9 +96,24 @@ bool snapshots_want(const struct snapshots *s, const char *phase)
     return false;
 }
 
-static void add_process(struct snapshots *s, cJSON *list, const struct sysroot *root, pid_t pid,
-                        struct sums *sums)
+/* Sums of the whole tree, and of the processes that run the measured executable. */
+struct totals {
+    struct sums all, measured;
+};
+
+static bool runs_executable(const struct snapshots *s, const struct sysroot *root, pid_t pid)
 {
+    char path[64];
+    struct stat st;
+
+    (void) snprintf(path, sizeof(path), "proc/%d/exe", (int) pid); /* fits */
+    return fstatat(root->fd, path, &st, 0) == 0 && st.st_dev == s->device && st.st_ino == s->inode;
+}
+
+static void add_process(struct snapshots *s, cJSON *list, const struct sysroot *root, pid_t pid,
+                        struct totals *totals)
+{
+    bool measured = runs_executable(s, root, pid);
     char path[64];
     AUTO_FREE char *rollup = NULL;
     AUTO_FREE char *status = NULL;
@@ -103,23 +130,26 @@ static void add_process(struct snapshots *s, cJSON *list, const struct sysroot *
     o = json_add_object(&s->document, list, NULL);
     json_add_int(&s->document, o, "pid", pid);
     json_add_string(&s->document, o, "name", name);
+    json_add_bool(&s->document, o, "measured", measured);
     for (size_t i = 0; i < FIELD_MAX; i++) {
         const char *text = fields[i].from_status ? status : rollup;
         uint64_t value = 0;
 
         if (text && procfs_field_number(text, fields[i].own, &value)) {
             json_add_int(&s->document, o, fields[i].name, (int64_t) value);
-            sums->value[i] += value;
+            totals->all.value[i] += value;
+            totals->measured.value[i] += measured ? value : 0;
         } else {
             json_add_null(&s->document, o, fields[i].name);
-            sums->unknown[i] = true;
+            totals->all.unknown[i] = true;
+            totals->measured.unknown[i] = totals->measured.unknown[i] || measured;
         }
     }
 }
 
-static void add_total(struct snapshots *s, cJSON *o, const struct sums *sums)
+static void add_total(struct snapshots *s, cJSON *o, const char *name, const struct sums *sums)
 {
-    cJSON *total = json_add_object(&s->document, o, "total");
+    cJSON *total = json_add_object(&s->document, o, name);
 
     for (size_t i = 0; i < FIELD_MAX; i++) {
         if (!fields[i].summed)
@@ -134,7 +164,7 @@ static void add_total(struct snapshots *s, cJSON *o, const struct sums *sums)
 void snapshots_take(struct snapshots *s, const struct sysroot *root, const pid_t *pids, size_t n,
                     const char *phase, uint64_t elapsed_ms)
 {
-    struct sums sums = {.value = {0}};
+    struct totals totals = {.all = {.value = {0}}};
     uint64_t began = clock_monotonic_ns();
     cJSON *o, *list;
 
@@ -148,8 +178,9 @@ void snapshots_take(struct snapshots *s, const struct sysroot *root, const pid_t
     json_add_int(&s->document, o, "elapsed_ms", (int64_t) elapsed_ms);
     list = json_add_array(&s->document, o, "processes");
     for (size_t i = 0; i < n; i++)
-        add_process(s, list, root, pids[i], &sums);
-    add_total(s, o, &sums);
+        add_process(s, list, root, pids[i], &totals);
+    add_total(s, o, "total", &totals.all);
+    add_total(s, o, "measured", &totals.measured);
     json_add_int(&s->document, o, "took_us", (int64_t) ((clock_monotonic_ns() - began) / 1000));
 }
 

@@ -1,7 +1,7 @@
 /*
- * snapshots: what a process tree holds at named phase markers of a diagnostic run, from the kernel's
- * own sums (/proc/PID/smaps_rollup and status). The program is not stopped: a snapshot begins when
- * its marker arrives and tells how long it took. One thread.
+ * snapshots: what a process tree holds at named phase markers of a diagnostic run, from the
+ * kernel's own sums (/proc/PID/smaps_rollup and status). The program is not stopped: a snapshot
+ * begins when its marker arrives and tells how long it took. One thread.
  */
 #pragma once
 
@@ -19,8 +19,10 @@
 
 struct snapshots;
 
-/* phases: the markers of interest (borrowed, outlives the snapshots). mode: its word. */
-int snapshots_new(const cJSON *phases, const char *mode, struct snapshots **out,
+/* phases: the markers of interest (borrowed, outlives the snapshots). mode: its word.
+ * executable_fd: the measured program's file, which tells its processes from those of a profiler.
+ */
+int snapshots_new(const cJSON *phases, const char *mode, int executable_fd, struct snapshots **out,
                   struct err *e) MUST_CHECK;
 void snapshots_free(struct snapshots *s); /* accepts NULL */
 bool snapshots_want(const struct snapshots *s, const char *phase);
@@ -31,6 +33,7 @@ void snapshots_take(struct snapshots *s, const struct sysroot *root, const pid_t
 /* First listed phase that has no snapshot, or NULL. */
 const char *snapshots_missing(const struct snapshots *s);
 /* The document, cleanrun-snapshots/1: {schema, mode, phases[], lost, snapshots[{phase, elapsed_ms,
- * took_us, processes[{pid, name, rss_kib, pss_kib, anonymous_kib, private_dirty_kib, swap_kib,
- * peak_rss_kib, threads}], total{the same sums but peak_rss_kib}}]}. Once. */
+ * took_us, processes[{pid, name, measured, rss_kib, pss_kib, anonymous_kib, private_dirty_kib,
+ * swap_kib, peak_rss_kib, threads}], total{the same sums but peak_rss_kib}, measured{those of
+ * processes that run the measured executable}}]}. Once. */
 int snapshots_document(struct snapshots *s, cJSON **out, struct err *e) MUST_CHECK;

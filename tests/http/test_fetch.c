@@ -1,5 +1,5 @@
-/* cleanrun run --server: the reviewed baseline comes from the real server, and whatever is wrong with
- * it is found before anything is built. */
+/* cleanrun run --server: the reviewed baseline comes from the real server, and whatever is wrong
+ * with it is found before anything is built. */
 #include "tests/runner/project.h"
 
 #include <arpa/inet.h>
@@ -50,9 +50,10 @@ static void place_new(struct place *x, bool private)
     x->token = test_join(x->p.dir, "token");
     const char *const gen[] = {"key", "gen", "--out", keys, NULL};
     const char *const project[] = {"project", "add", PROJECT, private ? "--private" : NULL, NULL};
-    const char *const runner[] = {"runner", "add",     "machine",   "--class", "test-class",
-                                  "--key",  x->pub,    "--project", PROJECT,   NULL};
-    const char *const token[] = {"token", "add", "t", "--scope", "upload", "--project", PROJECT, NULL};
+    const char *const runner[] = {"runner", "add",  "machine",   "--class", "test-class",
+                                  "--key",  x->pub, "--project", PROJECT,   NULL};
+    const char *const token[] = {"token",  "add",       "t",     "--scope",
+                                 "upload", "--project", PROJECT, NULL};
 
     project_cleanrun(&x->p, gen, NULL, &r);
     assert_int_equal(r.code, 0);
@@ -95,8 +96,8 @@ static void measure(struct place *x, const char *name, const char *const more[],
 /* Measures, pushes, and has it reviewed; the run's id is copied. */
 static void review_first(struct place *x, char run[32])
 {
-    const char *const push[] = {"--key",        x->key,   "--push", "--server", x->url,
-                                "--token-file", x->token, NULL};
+    const char *const push[] = {"--key", x->key,         "--push", "--server",
+                                x->url,  "--token-file", x->token, NULL};
     struct test_run r;
     char *at;
 
@@ -193,8 +194,8 @@ static void the_reviewed_baseline_is_fetched_checked_and_snapshotted(void **stat
     free(archive);
 
     /* What was judged here is judged the same there. */
-    const char *const push[] = {"--server",     x.url,   "--key", x.key, "--push",
-                                "--token-file", x.token, NULL};
+    const char *const push[] = {"--server", x.url,          "--key", x.key,
+                                "--push",   "--token-file", x.token, NULL};
 
     measure(&x, "third", push, &r);
     if (r.code != 0)
@@ -273,8 +274,9 @@ static void damaged_evidence_of_a_baseline_is_never_used(void **state)
     review_first(&x, run);
     char *path = stored_archive(&x);
     const char *const damage[] = {
-        "sh", "-c", "chmod u+w \"$0\" && printf X | dd of=\"$0\" bs=1 seek=700 conv=notrunc status=none",
-        path, NULL};
+        "sh", "-c",
+        "chmod u+w \"$0\" && printf X | dd of=\"$0\" bs=1 seek=700 conv=notrunc status=none", path,
+        NULL};
     const char *const server[] = {"--server", x.url, NULL};
 
     must_run(damage, NULL);
@@ -285,7 +287,8 @@ static void damaged_evidence_of_a_baseline_is_never_used(void **state)
     place_free(&x);
 }
 
-/* A server that lies: the first request gets `list`, the second the bytes. Its address goes to url. */
+/* A server that lies: the first request gets `list`, the second the bytes. Its address goes to url.
+ */
 static pid_t lie(const char *list, const char *bytes, size_t len, char url[64])
 {
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -369,8 +372,7 @@ static void what_a_lying_server_sends_is_invalid(void **state)
     char *archive = test_join(x.p.dir, "first.tar"), *honest = test_read_path(archive, &len);
     char *bent = malloc(len);
     cJSON *m = manifest(&x, "first");
-    const char *commit =
-        json_get(json_get(json_get(m, "source"), "start"), "commit")->valuestring;
+    const char *commit = json_get(json_get(json_get(m, "source"), "start"), "commit")->valuestring;
 
     assert_non_null(bent);
     memcpy(bent, honest, len);
@@ -378,8 +380,12 @@ static void what_a_lying_server_sends_is_invalid(void **state)
 
     assert_non_null(at);
     at[5] = '2'; /* a better number in the measured report */
-    const struct fib good = {.run = run, .row = "]}", .bytes = honest, .len = len,
-                             .digest_of_bytes = honest, .digest_len = len};
+    const struct fib good = {.run = run,
+                             .row = "]}",
+                             .bytes = honest,
+                             .len = len,
+                             .digest_of_bytes = honest,
+                             .digest_len = len};
     struct fib f = good;
 
     f.bytes = bent;

@@ -564,6 +564,15 @@ static void killed_runner_leaves_no_half_evidence(void **state)
     project_measure(&p, NULL, &r);
     assert_int_equal(r.code, 3);
     test_run_fini(&r);
+    /* Neither is anything left of the temporary files of those that were killed. */
+    char *scratch = test_join(p.state, "cleanrun/scratch");
+    const char *const list[] = {"ls", "-A", scratch, NULL};
+
+    test_run(list, NULL, NULL, NULL, &r);
+    assert_int_equal(r.code, 0);
+    assert_string_equal(r.out, "");
+    test_run_fini(&r);
+    free(scratch);
     free(done);
     project_free(&p);
 }

@@ -74,10 +74,12 @@ static void old_runs_go_and_everything_else_stays(void **state)
 {
     static const char *const dry[] = {"--dry-run", NULL};
     static const char *const all[] = {"--older-than", "0", NULL};
-    static const char *const gone[] = {"runs/20200101T000000Z-00000001", "runs/20200101T000000Z-00000002.partial",
+    static const char *const gone[] = {"runs/20200101T000000Z-00000001",
+                                       "runs/20200101T000000Z-00000002.partial",
                                        "checkout/0123456789abcdef", "scratch/tmp-aaaaaa"};
     static const char *const kept[] = {"runs/20990101T000000Z-00000001", "runs/mine",
-                                       "runs/20200101T000000Z-00000001.tar.note", "checkout/mine", "other"};
+                                       "runs/20200101T000000Z-00000001.tar.note", "checkout/mine",
+                                       "other"};
     struct home h;
     struct test_run r;
 

@@ -82,6 +82,9 @@ static void check_snapshot(const cJSON *s, const char *phase)
     assert_true(number(first, "threads") >= 1);
     assert_true(number(total, "rss_kib") >= number(first, "rss_kib"));
     assert_null(json_get(total, "peak_rss_kib"));
+    assert_true(cJSON_IsTrue(json_get(first, "measured")));
+    assert_true(number(json_get(s, "measured"), "pss_kib") <= number(total, "pss_kib"));
+    assert_true(number(json_get(s, "measured"), "pss_kib") > 0);
 }
 
 static void snapshots_are_taken_at_the_named_markers(const char *mode)
@@ -89,8 +92,8 @@ static void snapshots_are_taken_at_the_named_markers(const char *mode)
     struct project p;
     char *modes = NULL;
 
-    assert_true(asprintf(&modes, "    modes:\n      %s: {snapshots: [begin, window_start]}\n", mode) >
-                0);
+    assert_true(
+        asprintf(&modes, "    modes:\n      %s: {snapshots: [begin, window_start]}\n", mode) > 0);
     project_new(&p, "ok", modes);
     measure(&p, mode, 7, NULL);
     cJSON *j = read_json(&p, "profile/snapshots.json"), *m = read_json(&p, "manifest.json");
@@ -139,6 +142,38 @@ static void boundary_mode_takes_snapshots_and_goes_on(void **state)
     snapshots_are_taken_at_the_named_markers("boundary");
 }
 
+/* A profiler's own processes are listed, and are not the measured program's. */
+static void snapshots_tell_the_profiler_from_the_program(void **state)
+{
+    struct project p;
+    const cJSON *process = NULL;
+    int measured = 0, others = 0;
+
+    (void) state;
+    project_new(&p, "ok",
+                "    modes:\n      memory: {command: [sh, -c, '\"$@\"; exit $?', x], snapshots: "
+                "[begin]}\n");
+    measure(&p, "memory", 7, NULL);
+    cJSON *j = read_json(&p, "profile/snapshots.json");
+    const cJSON *s = json_get(j, "snapshots")->child;
+
+    cJSON_ArrayForEach(process, json_get(s, "processes"))
+    {
+        bool is = cJSON_IsTrue(json_get(process, "measured"));
+
+        measured += is;
+        others += !is;
+        if (is)
+            assert_string_equal(json_get(process, "name")->valuestring, "workload");
+    }
+    assert_int_equal(measured, 1);
+    assert_int_equal(others, 1);
+    assert_true(number(json_get(s, "measured"), "rss_kib") <
+                number(json_get(s, "total"), "rss_kib"));
+    cJSON_Delete(j);
+    project_free(&p);
+}
+
 static void a_snapshot_that_was_promised_and_not_taken_is_a_fail(void **state)
 {
     struct project p;
@@ -158,12 +193,16 @@ static int read_plan(const char *modes, const char *phases, enum plan_mode mode,
     char *text = NULL;
     int r;
 
-    assert_true(asprintf(&text,
-                         "version: 1\nproject: a/b\ngates:\n  g:\n    class: c\n    build:\n      command: "
-                         "[cc]\n      executable: {from: path, path: x}\n    run: {command: ['{executable}'], "
-                         "report: s/p.json}\n%s%s    identity: [{path: /n, require: required}]\n    accept: {}\n    audit:\n      paths: {required: [s/p.json]}\n      metrics:\n        - {path: /n, "
-                         "label: n, unit: u, worse: higher, tolerance_pct: 1, gated: true}\n",
-                         modes, phases) > 0);
+    assert_true(
+        asprintf(
+            &text,
+            "version: 1\nproject: a/b\ngates:\n  g:\n    class: c\n    build:\n      command: "
+            "[cc]\n      executable: {from: path, path: x}\n    run: {command: ['{executable}'], "
+            "report: s/p.json}\n%s%s    identity: [{path: /n, require: required}]\n    accept: "
+            "{}\n    audit:\n      paths: {required: [s/p.json]}\n      metrics:\n        - {path: "
+            "/n, "
+            "label: n, unit: u, worse: higher, tolerance_pct: 1, gated: true}\n",
+            modes, phases) > 0);
     r = definition_file_parse("x.yaml", text, strlen(text), &f, e);
     if (r == 0)
         r = plan_read(&f.gates[0], mode, &plan, e);
@@ -180,18 +219,20 @@ static void what_a_mode_may_not_say_is_refused(void **state)
         const char *words;
     } rows[] = {
         {"    modes: {clean: {snapshots: [a]}}\n", "", PLAN_CLEAN, "unknown key 'clean'"},
-        {"    modes: {cpu: {tool: perf, snapshots: [a]}}\n", "", PLAN_CPU, "unknown key 'snapshots'"},
+        {"    modes: {cpu: {tool: perf, snapshots: [a]}}\n", "", PLAN_CPU,
+         "unknown key 'snapshots'"},
         {"    modes: {timing: {tool: perf, snapshots: [a]}}\n", "", PLAN_TIMING,
          "unknown key 'snapshots'"},
-        {"    modes: {cpu: {tool: perf, env: {allow: [A]}}}\n", "", PLAN_CPU, "unknown key 'allow'"},
+        {"    modes: {cpu: {tool: perf, env: {allow: [A]}}}\n", "", PLAN_CPU,
+         "unknown key 'allow'"},
         {"    modes: {timing: {debug_info: true}}\n", "", PLAN_TIMING, "names no tool"},
         {"    modes: {cpu: {}}\n", "", PLAN_CPU, "names no tool"},
         {"    modes: {memory: {snapshots: [a]}}\n", "    phases: {from: report}\n", PLAN_MEMORY,
          "phases.from"},
-        {"", "    conditioning: [{name: a, proof: {report: s/a.json, values: {n: 1}}}]\n", PLAN_CLEAN,
-         "no JSON Pointer"},
-        {"", "    conditioning: [{name: a, proof: {report: s/a.json, equal: [/a/*, /b]}}]\n", PLAN_CLEAN,
-         "more than one value"},
+        {"", "    conditioning: [{name: a, proof: {report: s/a.json, values: {n: 1}}}]\n",
+         PLAN_CLEAN, "no JSON Pointer"},
+        {"", "    conditioning: [{name: a, proof: {report: s/a.json, equal: [/a/*, /b]}}]\n",
+         PLAN_CLEAN, "more than one value"},
         {"", "    conditioning: [{name: a, proof: {equal: [/a, /b]}}]\n", PLAN_CLEAN, "report"},
     };
 
@@ -207,8 +248,8 @@ static void what_a_mode_may_not_say_is_refused(void **state)
     }
     struct err e = ERR_INIT;
 
-    assert_int_equal(read_plan("    modes: {memory: {}, boundary: {snapshots: [a]}}\n", "", PLAN_MEMORY, &e),
-                     0);
+    assert_int_equal(
+        read_plan("    modes: {memory: {}, boundary: {snapshots: [a]}}\n", "", PLAN_MEMORY, &e), 0);
 }
 
 static void a_tool_that_is_missing_or_cannot_capture_is_found_before_the_build(void **state)
@@ -221,7 +262,8 @@ static void a_tool_that_is_missing_or_cannot_capture_is_found_before_the_build(v
                 "      timing: {tool: instruments}\n"
                 "      memory: {tool: no-such-profiler}\n"
                 "      boundary: {command: [no-such-program, '{profile}']}\n"
-                "      cpu: {command: [sh, -c, 'echo first; echo not allowed to capture >&2; exit 9', x]}\n");
+                "      cpu: {command: [sh, -c, 'echo first; echo not allowed to capture >&2; exit "
+                "9', x]}\n");
     /* A build would fail, so exit 2 also proves that none was tried. */
     test_write_text(p.repo, "workload.c", "this does not compile\n");
     measure(&p, "timing", 2, "needs 'xctrace'");
@@ -242,7 +284,8 @@ static void places_and_rate_are_filled_in(void **state)
                 "    modes:\n"
                 "      cpu:\n"
                 "        rate: 250\n"
-                "        command: [sh, -c, 'printf \"%s %s %s\\n\" \"$1\" \"$2\" \"$3\" > \"$0\"; shift 3; exec \"$@\"', "
+                "        command: [sh, -c, 'printf \"%s %s %s\\n\" \"$1\" \"$2\" \"$3\" > \"$0\"; "
+                "shift 3; exec \"$@\"', "
                 "'{profile}/words.txt', '{rate}', '{results}', '{executable}']\n"
                 "        env: {set: {RATE: '{rate}', WHERE: '{profile}'}}\n"
                 "        output: ['wor*.txt']\n");
@@ -276,19 +319,22 @@ static void a_pattern_that_no_file_matches_is_a_fail(void **state)
 /* perf by name only: a stand-in on the run's PATH shows how it is called. */
 static void known_tools_need_no_command(void **state)
 {
-    static const char script[] = "#!/bin/sh\n"
-                                 "all=\"$*\"\n"
-                                 "while [ \"$1\" != -- ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
-                                 "shift\n"
-                                 "echo \"$all\" > \"$out\"\n"
-                                 "exec \"$@\"\n";
+    static const char script[] =
+        "#!/bin/sh\n"
+        "all=\"$*\"\n"
+        "while [ \"$1\" != -- ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+        "shift\n"
+        "echo \"$all\" > \"$out\"\n"
+        "exec \"$@\"\n";
     struct project p;
 
     (void) state;
-    project_new(&p, "ok]\n      env:\n        set: {PATH: 'REPO/ignored:/usr/bin:/bin'}\n        allow: [HOME",
-                "    modes:\n"
-                "      cpu: {tool: perf, rate: 99, context_switches: true, output: [perf.data]}\n"
-                "      timing: {tool: heaptrack, context_switches: true}\n");
+    project_new(
+        &p,
+        "ok]\n      env:\n        set: {PATH: 'REPO/ignored:/usr/bin:/bin'}\n        allow: [HOME",
+        "    modes:\n"
+        "      cpu: {tool: perf, rate: 99, context_switches: true, output: [perf.data]}\n"
+        "      timing: {tool: heaptrack, context_switches: true}\n");
     char *tools = test_join(p.repo, "ignored");
 
     assert_int_equal(mkdir(tools, 0755), 0);
@@ -309,7 +355,8 @@ static void known_tools_need_no_command(void **state)
     project_free(&p);
 }
 
-#define STEP(proof) "    conditioning:\n      - {name: warm, value: {rate: 7}, proof: {" proof "}}\n"
+#define STEP(proof)                                                                                \
+    "    conditioning:\n      - {name: warm, value: {rate: 7}, proof: {" proof "}}\n"
 
 static void proven(const char *step, int code, const char *words)
 {
@@ -323,15 +370,18 @@ static void proven(const char *step, int code, const char *words)
 static void a_step_without_command_is_proven_by_its_report(void **state)
 {
     (void) state;
-    proven(STEP("report: s/p.json, equal: [/results/n, /results/n], values: {/load/rate: 7, /scenario: s}"), 3,
-           NULL);
+    proven(STEP("report: s/p.json, equal: [/results/n, /results/n], values: {/load/rate: 7, "
+                "/scenario: s}"),
+           3, NULL);
     proven(STEP("report: s/q.json"), 4, "conditioning step 'warm' left no sound s/q.json");
     proven(STEP("report: s/p.json, equal: [/results/n, /load/rate]"), 4,
            "/load/rate of s/p.json is not equal to the others");
     proven(STEP("report: s/p.json, equal: [/results/n, /results/m]"), 4,
            "/results/m of s/p.json is no number");
-    proven(STEP("report: s/p.json, values: {/load/rate: 8}"), 4, "/load/rate of s/p.json has another value");
-    proven(STEP("report: s/p.json, values: {/load/none: 8}"), 4, "/load/none of s/p.json is absent");
+    proven(STEP("report: s/p.json, values: {/load/rate: 8}"), 4,
+           "/load/rate of s/p.json has another value");
+    proven(STEP("report: s/p.json, values: {/load/none: 8}"), 4,
+           "/load/none of s/p.json is absent");
     proven("    conditioning: [{name: warm}]\n", 4, "did not show as a phase marker");
 }
 
@@ -368,6 +418,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_mode_takes_retention_snapshots),
         cmocka_unit_test(boundary_mode_takes_snapshots_and_goes_on),
+        cmocka_unit_test(snapshots_tell_the_profiler_from_the_program),
         cmocka_unit_test(a_snapshot_that_was_promised_and_not_taken_is_a_fail),
         cmocka_unit_test(what_a_mode_may_not_say_is_refused),
         cmocka_unit_test(a_tool_that_is_missing_or_cannot_capture_is_found_before_the_build),
