@@ -32,6 +32,11 @@ static bool exited_with_0(const cJSON *d)
     return cJSON_IsNumber(code) && code->valuedouble < 0.5;
 }
 
+static bool built(const cJSON *d)
+{
+    return exited_with_0(json_get(d, "build"));
+}
+
 static int contradiction(struct err *e, const char *text)
 {
     return err_set(e, ERR_INPUT, "manifest.contradiction", "%s", text);
@@ -51,6 +56,7 @@ static int check_times(const cJSON *d, struct err *e)
 static int check_source(const cJSON *d, struct err *e)
 {
     static const char *const keys[] = {"scheme", "commit", "tree", "dirty", "fingerprint"};
+    static const char *const ends[] = {"start", "end"};
     const cJSON *s = json_get(d, "source");
     bool same = true;
 
@@ -60,6 +66,13 @@ static int check_source(const cJSON *d, struct err *e)
     if (same != cJSON_IsTrue(json_get(s, "unchanged")))
         return contradiction(e,
                              "source.unchanged does not say what source.start and source.end show");
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        const cJSON *block = json_get(s, ends[i]);
+
+        if (json_get(block, "untracked")->valuedouble > 0 &&
+            cJSON_IsFalse(json_get(block, "dirty")))
+            return contradiction(e, "a source with untracked files is not clean");
+    }
     return 0;
 }
 
@@ -128,6 +141,8 @@ static int check_pass(const cJSON *d, struct err *e)
         return contradiction(e, "status PASS although the source changed during the run");
     if (is_null(d, "executable"))
         return contradiction(e, "status PASS without an executable");
+    if (!built(d))
+        return contradiction(e, "status PASS although the build did not exit with 0");
     if (is(d, "acceptance_status", "FAIL"))
         return contradiction(e, "status PASS although acceptance is FAIL");
     if (is(d, "report_status", "MISSING") || is(d, "report_status", "INVALID"))

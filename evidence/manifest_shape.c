@@ -220,6 +220,13 @@ static int source_schema(const cJSON *v, struct err *e)
     return one_of(v, words, ARRAY_LEN(words)) ? 0 : refuse(e, "\"cleanrun-source/1\"", v);
 }
 
+static int source_scheme(const cJSON *v, struct err *e)
+{
+    static const char *const words[] = {"cleanrun-source/1", "rvoip-v1"};
+
+    return one_of(v, words, ARRAY_LEN(words)) ? 0 : refuse(e, "a known fingerprint scheme", v);
+}
+
 static int project(const cJSON *v, struct err *e)
 {
     const char *s = text_of(v);
@@ -351,9 +358,9 @@ static int definition(const cJSON *v, struct err *e)
 static int source_block(const cJSON *v, struct err *e)
 {
     static const struct member members[] = {
-        {"schema", source_schema}, {"scheme", some_text},   {"commit", object_id},
-        {"tree", object_id},       {"parents", object_ids}, {"dirty", a_bool},
-        {"fingerprint", hash},     {"files", count},        {"untracked", count},
+        {"schema", source_schema}, {"scheme", source_scheme}, {"commit", object_id},
+        {"tree", object_id},       {"parents", object_ids},   {"dirty", a_bool},
+        {"fingerprint", hash},     {"files", count},          {"untracked", count},
     };
 
     return check_members(v, members, ARRAY_LEN(members), e);

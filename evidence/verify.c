@@ -12,6 +12,7 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "evidence/agreement.h"
 #include "evidence/dsse.h"
 #include "evidence/evidence_parts.h"
 #include "evidence/keyring.h"
@@ -221,6 +222,15 @@ static int check_belonging(struct work *w)
     return passed(w, "cleanrun-manifest/2, run %s, sha256 %s", m->run, hex);
 }
 
+static bool states_size(const struct statement *s, uint64_t size)
+{
+    const cJSON *stated = json_get(s->predicate, "archiveSize");
+    char text[24];
+
+    (void) snprintf(text, sizeof text, "%" PRIu64, size); /* 20 digits */
+    return cJSON_IsString(stated) && strcmp(stated->valuestring, text) == 0;
+}
+
 static int stage_manifest(struct work *w, struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
@@ -233,6 +243,8 @@ static int stage_manifest(struct work *w, struct err *e)
     if (manifest_parse(bytes, len, &w->ev->manifest, &why) < 0 ||
         statement_agrees(&w->statement, &w->ev->manifest, &why) < 0)
         return judge(w, "IN-MANIFEST", &why, e);
+    if (!states_size(&w->statement, w->ev->index->size))
+        return failed(w, "IN-MANIFEST", "the statement's archiveSize is not the archive's size");
     return check_belonging(w);
 }
 
@@ -307,20 +319,8 @@ static int check_definition(struct work *w, struct err *e)
         err_wrap(&why, "'definition.json'");
         return judge(w, "IN-JSON", &why, e);
     }
-    if (!digest_equal(&d.experiment_digest, &m->experiment_digest))
-        return failed(w, "IN-MANIFEST",
-                      "definition.json is another experiment than the manifest's digest states");
-    if (!digest_equal(&d.policy_digest, &m->policy_digest))
-        return failed(w, "IN-MANIFEST",
-                      "definition.json is another policy than the manifest's digest states");
-    if (strcmp(d.gate, m->gate) != 0)
-        return failed(w, "IN-MANIFEST",
-                      "definition.json defines gate %.100s, the manifest names %s", d.gate,
-                      m->gate);
-    if (d.project && strcmp(d.project, m->project) != 0)
-        return failed(w, "IN-MANIFEST",
-                      "definition.json belongs to project %.200s, the manifest names %s", d.project,
-                      m->project);
+    if (agreement_check(m, &d, &why) < 0)
+        return judge(w, "IN-MANIFEST", &why, e);
     return 0;
 }
 

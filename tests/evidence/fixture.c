@@ -24,6 +24,9 @@
     "\"files\":3,\"untracked\":0}"
 #define HASH "\"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9\""
 
+/* SHA-256 of "[]". */
+#define NO_STEPS "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
+
 static const char template[] =
     "{\"schema\":\"cleanrun-manifest/2\",\"project\":\"demo/"
     "kvcache\",\"gate\":\"kvcache-50k\",\"class\":\"demo-vm\","
@@ -43,7 +46,7 @@ static const char template[] =
     "\"rejected_patterns\":[\"LD_*\"],\"profile\":{}},"
     "\"machine\":{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":{}},"
     "\"interference\":{\"before\":{},\"during\":{}},\"ticket\":null,\"baseline\":null,"
-    "\"conditioning\":{\"steps\":[],\"sha256\":" HASH "},"
+    "\"conditioning\":{\"steps\":[],\"sha256\":\"" NO_STEPS "\"},"
     "\"phase_markers\":[{\"phase\":\"window_start\",\"kind\":\"start\",\"elapsed_ms\":12}],"
     "\"coverage\":[{\"window\":\"steady\",\"requested_secs\":5,\"actual_secs\":5.1,\"samples\":50,"
     "\"complete\":true}],"
@@ -55,8 +58,10 @@ static const char definition_yaml[] =
     "gates:\n"
     "  kvcache-50k:\n"
     "    class: demo-vm\n"
-    "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
+    "    build: {command: [meson, compile], executable: {from: meson-introspection, target: "
+    "kvcache}}\n"
     "    run: {command: ['{executable}'], report: kvcache/50000.json}\n"
+    "    phases: {markers: [window_start], required: [window_start]}\n"
     "    identity: [{path: /load/rate, require: required}]\n"
     "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"
     "    audit: {paths: {required: [kvcache/50000.json]}, metrics: [{path: /results/rate, label: "

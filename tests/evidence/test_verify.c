@@ -294,6 +294,8 @@ static void the_statement_must_be_ours_and_about_these_bytes(void **state)
          "mode"},
         {"dirty", "\"dirty\":false", "\"dirty\":true ", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST",
          "dirty"},
+        {"size", "\"archiveSize\":\"", "\"archivesize\":\"", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST",
+         "archiveSize"},
         {"run", "\"runId\":\"2026", "\"runId\":\"2027", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST",
          "runId"},
     };
@@ -463,7 +465,22 @@ static void the_manifest_must_tell_the_truth(void **state)
         {"/gate", "\"other\"", "IN-MANIFEST", "definition.json defines gate kvcache-50k"},
         {"/project", "\"demo/other\"", "IN-MANIFEST", "belongs to project demo/kvcache"},
         {"/source/start/files", "4", "IN-SOURCE", "source-at-start.json"},
-        {"/source/end/untracked", "4", "IN-SOURCE", "source-at-end.json"},
+        {"/source/end/files", "4", "IN-SOURCE", "source-at-end.json"},
+        {"/source/end/untracked", "4", "IN-MANIFEST", "untracked files is not clean"},
+        {"/source/start/scheme", "\"mine\"", "IN-MANIFEST", "known fingerprint scheme"},
+        {"/class", "\"other\"", "IN-MANIFEST", "is for machine class demo-vm"},
+        {"/build/exit_code", "3", "IN-MANIFEST", "build did not exit with 0"},
+        {"/build/exit_code", "null", "IN-MANIFEST", "build did not exit with 0"},
+        {"/build/command", "[\"make\"]", "IN-MANIFEST", "build command is not the definition's"},
+        {"/executable/resolved", "\"path\"", "IN-MANIFEST", "was not found as"},
+        {"/conditioning/steps", "[{\"name\":\"warm\"}]", "IN-MANIFEST", "not the digest of"},
+        {"/conditioning/sha256", other, "IN-MANIFEST", "not the digest of"},
+        {"/phase_markers", "[]", "IN-MANIFEST", "required phase marker 'window_start'"},
+        {"/phase_markers/0/phase", "\"late\"", "IN-MANIFEST", "'late' is not in the definition"},
+        {"/phase_markers",
+         "[{\"phase\":\"window_start\",\"kind\":\"actual\",\"elapsed_ms\":1},"
+         "{\"phase\":\"window_start\",\"kind\":\"actual\",\"elapsed_ms\":2}]",
+         "IN-MANIFEST", "repeated or out of order"},
         {"/exit_code", "1", "IN-MANIFEST", "did not exit with 0"},
         {"/files/0/size", "1", "IN-HASH", "bytes, the manifest says 1"},
         {"/files/0/sha256", other, "IN-HASH", "does not have the sha256"},
@@ -478,6 +495,19 @@ static void the_manifest_must_tell_the_truth(void **state)
 
         expect(rows[i].pointer, code, detail, rows[i].code, rows[i].detail);
     }
+}
+
+/* What is accepted and what is compared must be the same report. */
+static void the_report_is_the_one_the_definition_names(void **state)
+{
+    char detail[ERR_TEXT_MAX] = "";
+    const char *code =
+        judge_with_file("results/other/1.json", "{\"load\":{\"rate\":1},\"results\":{\"rate\":99}}",
+                        "/report", "\"other/1.json\"", detail);
+
+    (void) state;
+    expect("/report", code, detail, "IN-MANIFEST",
+           "the definition's report is kvcache/50000.json, the manifest names other/1.json");
 }
 
 static void a_manifest_that_is_not_json_is_refused(void **state)
@@ -631,6 +661,7 @@ int main(void)
         cmocka_unit_test(json_members_must_be_strict_json),
         cmocka_unit_test(a_deep_or_huge_report_is_refused),
         cmocka_unit_test(the_manifest_must_tell_the_truth),
+        cmocka_unit_test(the_report_is_the_one_the_definition_names),
         cmocka_unit_test(a_manifest_that_is_not_json_is_refused),
         cmocka_unit_test(an_index_made_while_receiving_gives_the_same_answer),
         cmocka_unit_test(no_changed_byte_of_the_archive_is_valid),

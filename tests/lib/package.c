@@ -35,6 +35,8 @@
 #define TEXT_MAX LIMIT_MIB(4)
 #define SOURCE_HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define OTHER_HASH "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define NO_STEPS                                                                                   \
+    "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945" /* SHA-256 of "[]" */
 #define TREE "89abcdef0123456789abcdef0123456789abcdef"
 
 static const char definition_yaml[] =
@@ -114,7 +116,6 @@ static void set_defaults(struct maker *k)
     o->command = o->command ? o->command : "{executable}";
     o->executable = o->executable ? o->executable : 1;
     o->fact = o->fact ? o->fact : "same";
-    o->report_name = o->report_name ? o->report_name : PACKAGE_REPORT;
     o->samples = o->samples ? o->samples : "t_ms,rss_kib\n0,4096\n100,4100\n200,4104\n";
     o->markers = o->markers ? o->markers : "[]";
     if (o->run)
@@ -151,6 +152,8 @@ static void write_definition(struct maker *k)
     MUST(definition_file_parse("cleanrun.yaml", yaml.data, yaml.len, &k->definitions, E));
     k->gate = definition_file_gate(&k->definitions, k->o.gate);
     assert_non_null(k->gate);
+    if (!k->o.report_name)
+        k->o.report_name = pointer_get(k->gate->experiment, "/run/report")->valuestring;
     MUST(definition_write(k->gate, &text, &len, E));
     test_write(k->p->run_dir, "definition.json", text, len);
 }
@@ -330,8 +333,8 @@ static void put_executable(const struct maker *k, struct buf *b)
     digest_hex(&d, hex);
     buf_printf(b,
                "\"executable\":{\"name\":\"kvcache\",\"sha256\":\"%s\",\"size\":12,\"resolved\":"
-               "\"path\",\"mapped\":[]},",
-               hex);
+               "\"%s\",\"mapped\":[]},",
+               hex, pointer_get(k->gate->experiment, "/build/executable/from")->valuestring);
 }
 
 /* The manifest without its file list. */
@@ -374,14 +377,15 @@ static cJSON *make_manifest(const struct maker *k)
     source_text(k, true, &b);
     buf_printf(&b, ",\"unchanged\":%s},", k->o.source_changed ? "false" : "true");
     put_executable(k, &b);
-    buf_puts(&b, "\"build\":{\"command\":[\"make\"],\"exit_code\":0,\"environment\":{},\"rejected_"
+    buf_puts(&b, "\"build\":{\"command\":");
+    json_write(&b, pointer_get(k->gate->experiment, "/build/command"), JSON_COMPACT);
+    buf_puts(&b, ",\"exit_code\":0,\"environment\":{},\"rejected_"
                  "patterns\":[],\"profile\":{}},"
                  "\"machine\":{\"facts\":{");
     put_facts(k, &b);
-    buf_puts(&b,
-             "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":"
-             "null,\"baseline\":null,"
-             "\"conditioning\":{\"steps\":[],\"sha256\":\"" SOURCE_HASH "\"},\"phase_markers\":");
+    buf_puts(&b, "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":"
+                 "null,\"baseline\":null,"
+                 "\"conditioning\":{\"steps\":[],\"sha256\":\"" NO_STEPS "\"},\"phase_markers\":");
     buf_puts(&b, k->o.markers);
     buf_printf(&b,
                ",\"coverage\":[],\"control\":%s%s%s,\"runner\":{\"version\":\"0.1.0\"},"

@@ -39,7 +39,7 @@ struct package_options {
     const char *baseline_run;  /* a run directory to compare with locally; NULL: none */
     const char *definition;    /* text of a cleanrun.yaml that holds the gate; one is made */
     const char *report;        /* the report's text; one is made */
-    const char *report_name;   /* PACKAGE_REPORT */
+    const char *report_name;   /* the definition's */
     const char *samples;       /* text of samples/process.csv; three rows */
     const char *markers;       /* JSON array of phase markers; none */
     const char *control;       /* run id of a diagnostic run's clean one; none */
