@@ -33,7 +33,8 @@ static cJSON *specimen(const struct schema *s)
         return cJSON_CreateString("word");
     case SCHEMA_ARRAY:
         made = cJSON_CreateArray();
-        assert_true(cJSON_AddItemToArray(made, specimen(s->item)));
+        for (size_t i = 0; i < (s->min_items > 1 ? s->min_items : 1); i++)
+            assert_true(cJSON_AddItemToArray(made, specimen(s->item)));
         return made;
     case SCHEMA_MAP:
         made = cJSON_CreateObject();

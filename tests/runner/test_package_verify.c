@@ -759,7 +759,7 @@ static void tree_hash_is_the_seeds(void **state)
         size_t len = strlen(file->valuestring) / 2;
 
         assert_true(len <= sizeof bytes);
-        for (size_t i = 0; i < len; i++) {
+        for (size_t i = 0; i < len && i < sizeof bytes; i++) {
             unsigned byte = 0;
 
             for (size_t k = 0; k < 2; k++) {
