@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import signal
-import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,10 +23,12 @@ AUDIT_ROUNDS = 50
 SAMPLER_SECONDS, SAMPLER_MS, SAMPLER_PROCESSES = 61, 500, 20
 FIXTURE = "tests/data/rvoip/baselines/20260929T224805Z"
 DEFINITION = "examples/rvoip-sip/cleanrun.yaml"
+FIXTURE_GATE = "call-setup-2k"
 
 
 def row(name, ours, yardstick, ratio, target, unit, note=""):
-    return {"name": name, "ours": ours, "yardstick": yardstick, "ratio": ratio, "target": target, "unit": unit, "note": note}
+    return {"name": name, "ours": ours, "yardstick": yardstick, "ratio": ratio, "target": target, "unit": unit,
+            "note": note}
 
 
 # ingest: wall time of PUT and POST against hashing, and against copying with fsync.
@@ -102,14 +104,14 @@ def verdict(places):
         with open(f"{s.dir}/nginx.conf", "w", encoding="utf-8") as f:
             f.write(NGINX.format(dir=s.dir, port=port))
         theirs = f"http://127.0.0.1:{port}/verdict.json"
-        with beside(["/usr/sbin/nginx", "-p", s.dir, "-c", f"{s.dir}/nginx.conf", "-e", f"{s.dir}/nginx.log"], f"{s.dir}/nginx.out",
-                    theirs):
+        nginx = ["/usr/sbin/nginx", "-p", s.dir, "-c", f"{s.dir}/nginx.conf", "-e", f"{s.dir}/nginx.log"]
+        with beside(nginx, f"{s.dir}/nginx.out", theirs):
             check(fetch(theirs) == body, "nginx serves other bytes")
             r = rates({"ours": url, "nginx": theirs, "fresh": url + "?fresh"})
         yield row("verdict JSON", r["ours"], r["nginx"], r["ours"] / r["nginx"], 0.5, "1/s",
                   f"nginx, static file of the same {len(body)} bytes")
-        yield row("verdict JSON, not kept", r["fresh"], r["nginx"], r["fresh"] / r["nginx"], None, "1/s",
-                  "a query keeps the answer out of the server's memory: made anew")
+        yield row("  made anew", r["fresh"], r["nginx"], r["fresh"] / r["nginx"], None, "1/s",
+                  "with a query, which keeps the answer out of the server's memory")
 
 
 def fossil_repository(path):
@@ -154,7 +156,7 @@ def compare(places):
             yield row(name, r[name], theirs, r[name] / theirs, 50 if name == "compare page" else None, "1/s",
                       f"fossil timeline of {COMMITS} commits; the page has {sizes[name]} bytes")
         name = "compare page, not kept"
-        yield row(name, r[name], theirs, r[name] / theirs, None, "1/s", "with a query: rendered for each request")
+        yield row("  compare page, made anew", r[name], theirs, r[name] / theirs, None, "1/s", "with a query: rendered for each request")
 
 
 # audit: a whole process each time.
@@ -187,35 +189,40 @@ def audit(places):
     where = os.path.join(places.temporary, "audit")
     os.makedirs(where)
     base, now, files = two_trees(places, where)
+    yaml = os.path.join(places.root, DEFINITION)
+    canonical, manifest = os.path.join(where, "definition.json"), os.path.join(where, "manifest.json")
+    with open(canonical, "w", encoding="utf-8") as f:
+        f.write(run(places.cleanrun, "check", yaml, "--canonical", "--gate", FIXTURE_GATE))
+    files = [*sorted(glob.glob(f"{base}/*/*.json")), *files, manifest, canonical]
     out = os.path.join(where, "audit.json")
-    command = [places.cleanrun, "audit", "--definition", os.path.join(places.root, DEFINITION), "--gate", "call-setup-2k",
-               "--baseline", base, "--current", now, "--baseline-manifest", os.path.join(where, "manifest.json"), "--quiet",
-               "--json", "-"]
-    cpu = {"ours": [], "python": []}
+    cpu = {"json": [], "yaml": [], "python": []}
 
-    def ours():
-        took, used, code = spawn(command, out)
-        check(code == 1, f"cleanrun audit: exit {code}, not 1")
-        cpu["ours"].append(used)
+    def measured(name, argv, expected, to=os.devnull):
+        took, used, code = spawn(argv, to)
+        check(code == expected, f"{os.path.basename(argv[0])}: exit {code}, not {expected}")
+        cpu[name].append(used)
         return took
 
-    def python():
-        took, used, code = spawn(["/usr/bin/python3", "-c", PYTHON, *files])
-        check(code == 0, f"python3: exit {code}")
-        cpu["python"].append(used)
-        return took
+    def ours(definition):
+        return [places.cleanrun, "audit", "--definition", definition, "--gate", FIXTURE_GATE, "--baseline", base,
+                "--current", now, "--baseline-manifest", manifest, "--quiet", "--json", "-"]
 
-    ours()
+    measured("json", ours(canonical), 1, out)
     with open(out, encoding="utf-8") as f:
         document = json.load(f)
     made = document["made_comparisons"]
     check(document["verdict"] == "REGRESSION" and made >= 10 and made == document["expected_comparisons"],
           f"{made} comparisons, {document['verdict']}")
-    t = {k: median(v) for k, v in in_turn({"ours": ours, "python": python}, AUDIT_ROUNDS).items()}
-    c = {k: median(v) for k, v in cpu.items()}
-    yield row("audit, 6 files", t["ours"] * 1e3, t["python"] * 1e3, t["python"] / t["ours"], 10, "ms",
-              f"python3 start that parses the 6 files; {made} comparisons of 2 x 6 files")
-    yield row("audit, CPU time", c["ours"] * 1e3, c["python"] * 1e3, c["python"] / c["ours"], None, "ms", "the same runs")
+    t = in_turn({"json": lambda: measured("json", ours(canonical), 1), "yaml": lambda: measured("yaml", ours(yaml), 1),
+                 "python": lambda: measured("python", ["/usr/bin/python3", "-c", PYTHON, *files], 0)}, AUDIT_ROUNDS)
+    t = {k: median(v) * 1e3 for k, v in t.items()}
+    c = {k: median(v) * 1e3 for k, v in cpu.items()}
+    yield row("audit of the six-file fixture", t["json"], t["python"], t["python"] / t["json"], 10, "ms",
+              f"/usr/bin/python3 that parses the same {len(files)} files: both trees, manifest, definition.json; "
+              f"{made} comparisons")
+    yield row("  CPU time of the same", c["json"], c["python"], c["python"] / c["json"], None, "ms")
+    yield row("  with cleanrun.yaml", t["yaml"], t["python"], t["python"] / t["yaml"], None, "ms",
+              f"{os.path.getsize(yaml) // 1024} KiB of YAML instead of definition.json")
 
 
 # sampler: CPU time of the observer.
@@ -274,7 +281,7 @@ def measure(places, parts, as_json):
                 rows.append(r)
                 if not as_json:
                     print(line(r), flush=True)
-        except (Failed, OSError, ValueError, KeyError) as e:
+        except (Failed, OSError, ValueError, KeyError, subprocess.SubprocessError) as e:
             failures.append({"part": part, "error": str(e)})
             print(f"ci/bench: {part}: {e}", file=sys.stderr, flush=True)
         print(f"ci/bench: {part} took {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
@@ -299,8 +306,8 @@ def main():
         json.dump({"schema": "cleanrun-bench/1", "machine": about, "rows": rows, "failures": failures}, sys.stdout, indent=2)
         print()
     else:
-        print(f"\n{about['cpu']}, {about['processors']} processors, Linux {about['kernel']}; load {about['load_before']:.1f} before, "
-              f"{about['load_after']:.1f} after")
+        print(f"\n{about['cpu']}, {about['processors']} processors, Linux {about['kernel']}; "
+              f"load {about['load_before']:.1f} before, {about['load_after']:.1f} after")
         for r in rows:
             if r["note"]:
                 print(f"  {r['name']}: {r['note']}")

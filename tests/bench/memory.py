@@ -7,9 +7,11 @@ import time
 
 from places import Server, check, fetch, parse_answer
 
-UPLOADS, KIB, WAVES = 200, 4096, 12
-IDLE_MIB, LOADED_MIB = 64, 128
+UPLOADS, KIB, WAVES = 200, 4096, 3
+IDLE_MIB, LOADED_MIB = 64, 96
 FIRST = 256 << 10  # of every archive, before any is sent further
+DRIBBLE = 4 << 10
+GATHER_S = 40
 PIECE = 64 << 10
 TIMEOUT = 120
 
@@ -34,7 +36,8 @@ class Sender:
         if self.head:
             self.head = self.head[self.socket.send(self.head):]
         elif self.sent < min(until, self.length):
-            self.sent += os.sendfile(self.socket.fileno(), self.file.fileno(), self.sent, min(PIECE, min(until, self.length) - self.sent))
+            piece = min(PIECE, min(until, self.length) - self.sent)
+            self.sent += os.sendfile(self.socket.fileno(), self.file.fileno(), self.sent, piece)
         return bool(self.head) or self.sent < min(until, self.length)
 
     def receive(self):
@@ -74,12 +77,14 @@ def wave(s, packages, status):
     """The archives of all packages at once; the resident memory while all are half-way, in KiB."""
     senders = [Sender(s.port, s.archive_head(p), p.path, p.size()) for p in packages]
     try:
-        drive(senders, FIRST, False)
-        deadline = time.monotonic() + 10
-        while len(os.listdir(f"{s.data}/spool")) < len(packages) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        under_way = len(os.listdir(f"{s.data}/spool"))
-        check(under_way == len(packages), f"only {under_way} uploads were under way at once")
+        began = time.monotonic()
+        under_way = sent = 0
+        while under_way < len(packages) and time.monotonic() < began + GATHER_S:
+            sent += FIRST if sent == 0 else DRIBBLE  # nobody is silent for long
+            drive(senders, sent, False)
+            time.sleep(0.2)
+            under_way = len(os.listdir(f"{s.data}/spool"))
+        check(under_way == len(packages), f"only {under_way} uploads were under way after {GATHER_S} s")
         half_way = rss_kib(s.pid, "VmRSS")
         drive(senders, KIB << 11, True)
         for x in senders:
@@ -109,6 +114,7 @@ def measure(places):
         yield memory_row("server memory, idle", idle, IDLE_MIB, "VmRSS after start, one run and one page")
         peaks = []
         for i in range(WAVES):
+            os.sync()  # the wave before is written: no disk queue to wait for
             with open(f"/proc/{s.pid}/clear_refs", "w", encoding="utf-8") as f:
                 f.write("5")  # the peak starts anew
             half_way = wave(s, packages, 201 if i == 0 else 200)
@@ -118,11 +124,8 @@ def measure(places):
         after = rss_kib(s.pid, "VmRSS")
         yield memory_row(f"server memory, {UPLOADS} uploads", max(peaks), LOADED_MIB,
                          f"highest VmHWM of {WAVES} waves of {UPLOADS} x {KIB >> 10} MiB at once ("
-                         + ", ".join(f"{x / 1024:.1f}" for x in peaks) + f" MiB); {half_way / 1024:.1f} MiB while all were under way, "
-                         f"{after / 1024:.1f} MiB afterwards")
-        growth = peaks[-1] / peaks[0]
-        yield {"name": "  last wave against first", "ours": peaks[-1] / 1024, "yardstick": peaks[0] / 1024, "ratio": 1 / growth,
-               "target": 0.9, "unit": "MiB", "note": "bounded: the same load again takes no more"}
+                         + ", ".join(f"{x / 1024:.1f}" for x in peaks)
+                         + f" MiB); {half_way / 1024:.1f} MiB while all were under way, {after / 1024:.1f} MiB afterwards")
 
 
 def memory_row(name, kib, limit_mib, note):
