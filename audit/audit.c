@@ -178,6 +178,21 @@ static int check_pair(struct run *r, size_t index, struct err *e)
     return compare_prepare(&r->policy, &pair, &r->f, &r->prepared[index], e);
 }
 
+/* One run of each side is compared here; a gate that asks for more gets no answer from one. */
+static void check_repeats(struct run *r)
+{
+    static const char *const sides[][2] = { { "/repeats/baseline", "baseline" }, { "/repeats/candidate", "current run" } };
+
+    for (size_t i = 0; i < ARRAY_LEN(sides); i++) {
+        const cJSON *wanted = pointer_get(r->in->policy->policy, sides[i][0]);
+        struct finding what = { .code = "NC-REPEATS", .field = sides[i][0] };
+
+        if (cJSON_IsNumber(wanted) && wanted->valuedouble > 1.5)
+            findings_reason(&r->f, &what, "the gate asks for %.0f runs of the %s, one is compared", wanted->valuedouble,
+                            sides[i][1]);
+    }
+}
+
 static int evaluate(struct run *r, struct err *e)
 {
     struct finding empty = { .code = "NC-BASELINE-EMPTY" };
@@ -192,6 +207,7 @@ static int evaluate(struct run *r, struct err *e)
         return 0;
     }
     check_paths(r);
+    check_repeats(r);
     if (comparable_manifests(r->in, &r->policy, &r->f, e) < 0)
         return -1;
     for (size_t i = 0; i < r->policy.n_required; i++)

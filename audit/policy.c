@@ -119,6 +119,11 @@ static int read_metrics(struct policy *p, struct err *e)
 
         if (!m.unit[0])
             return err_set(e, ERR_INPUT, "policy.unit", "/policy/audit/metrics/%zu: a metric needs a unit", p->n_metrics);
+        if (m.gated && m.has_floor && !m.higher_is_worse)
+            return err_set(e, ERR_INPUT, "policy.floor",
+                           "/policy/audit/metrics/%zu: a gated metric that is worse when lower can't have a floor: below it "
+                           "nothing would ever be a regression",
+                           p->n_metrics);
         for (size_t i = 0; i < p->n_metrics; i++)
             if (strcmp(p->metrics[i].pointer, m.pointer) == 0 && !p->metrics[i].reports && !m.reports)
                 return err_set(e, ERR_INPUT, "policy.duplicate", "/policy/audit/metrics/%zu: '%.200s' is listed twice",

@@ -486,6 +486,57 @@ static void rule9_definition_without_unit_or_direction_is_refused(void **state)
     }
 }
 
+/* Below such a floor nothing would ever be a regression. */
+static void gated_metric_that_can_never_fail_is_refused(void **state)
+{
+    static const char gated[] = "worse: lower, tolerance_pct: 10, gated: true";
+    static const char floored[] = "worse: lower, tolerance_pct: 10, floor: 5000";
+    struct definition d = { 0 };
+    struct err e = ERR_INIT;
+    char *yaml = strdup(sides_yaml);
+    char *at = NULL;
+
+    (void) state;
+    assert_non_null(yaml);
+    assert_int_equal(sizeof gated, sizeof floored);
+    at = strstr(yaml, gated);
+    assert_non_null(at);
+    memcpy(at, floored, sizeof floored - 1);
+    sides_definition(yaml, &d);
+    assert_int_equal(audit_check_policy(&d, &e), -1);
+    assert_int_equal(e.kind, ERR_INPUT);
+    assert_non_null(strstr(e.text, "can't have a floor"));
+    definition_fini(&d);
+    free(yaml);
+}
+
+/* A gate that asks for several runs of a side gets no answer from one. */
+static void one_run_does_not_answer_for_several(void **state)
+{
+    static const struct {
+        const char *yaml;
+        const char *field; /* NULL: nothing is asked for */
+    } rows[] = {
+        { "    repeats: {candidate: 3}\n", "/repeats/candidate" },
+        { "    repeats: {baseline: 2}\n", "/repeats/baseline" },
+        { "    repeats: {baseline: 1, candidate: 1}\n", NULL },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sides s;
+        char *yaml = NULL;
+
+        assert_true(asprintf(&yaml, "%s%s", sides_yaml, rows[i].yaml) > 0);
+        sides_init(&s);
+        definition_fini(&s.policy);
+        sides_definition(yaml, &s.policy);
+        sides_expect(&s, rows[i].field ? VERDICT_NON_COMPARABLE : VERDICT_OK, rows[i].field ? "NC-REPEATS" : NULL,
+                     rows[i].field);
+        free(yaml);
+    }
+}
+
 static void windows_must_be_covered(void **state)
 {
     static const struct {
@@ -639,6 +690,8 @@ int main(void)
         cmocka_unit_test(rule5_policy_alone_may_differ),
         cmocka_unit_test(rule9_unit_and_direction),
         cmocka_unit_test(rule9_definition_without_unit_or_direction_is_refused),
+        cmocka_unit_test(gated_metric_that_can_never_fail_is_refused),
+        cmocka_unit_test(one_run_does_not_answer_for_several),
         cmocka_unit_test(windows_must_be_covered),
         cmocka_unit_test(refusal_beats_regression_and_rows_of_others_stay),
         cmocka_unit_test(reasons_stand_in_registry_order),
