@@ -46,6 +46,14 @@ static bool may_see(const struct store_token *t, bool is_private, int64_t projec
     return !is_private || (covers(t, project_id) && auth_allows(t->scopes, AUTH_READ));
 }
 
+void access_nothing(struct request *q)
+{
+    struct store_token token = {.found = false};
+
+    if (read_token(q, &token))
+        reply_not_found(q);
+}
+
 const char *access_project_name(struct request *q)
 {
     const char *name =
@@ -53,7 +61,7 @@ const char *access_project_name(struct request *q)
 
     if (name && text_is_project(name))
         return name;
-    reply_not_found(q);
+    access_nothing(q);
     return NULL;
 }
 
@@ -81,7 +89,7 @@ bool access_read_project(struct request *q, const char **out_name, struct store_
         return false;
     if (store_project_get(api_of(q)->store, name, &project, &e) < 0) {
         if (e.kind == ERR_NOTFOUND)
-            reply_not_found(q);
+            access_nothing(q);
         else
             reply_err(q, &e);
         return false;
@@ -163,12 +171,12 @@ bool access_run(struct request *q, struct store_run *out)
     struct err e = ERR_INIT;
 
     if (!text_is_run_id(id)) {
-        reply_not_found(q);
+        access_nothing(q);
         return false;
     }
     if (store_run_get(api_of(q)->store, id, &run, &e) < 0) {
         if (e.kind == ERR_NOTFOUND)
-            reply_not_found(q);
+            access_nothing(q);
         else
             reply_err(q, &e);
         return false;

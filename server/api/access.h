@@ -21,6 +21,9 @@ bool access_read_project(struct request *q, const char **out_name,
  * 404 when the project is not there for the asker, 403 otherwise. */
 bool access_write_project(struct request *q, unsigned scope, const char **out_name,
                           struct store_project *out) MUST_CHECK;
+/* 404 for what is not there; 401 when the token is no token, as for what is private: the two
+ * answers must not tell one from the other. */
+void access_nothing(struct request *q);
 /* May the asker see a thing of a project? 404 when not; 401 for a token that is not valid. */
 bool access_see(struct request *q, bool is_private, int64_t project_id) MUST_CHECK;
 /* What the asker sees of several projects. */

@@ -239,6 +239,10 @@ enum route_result page_baseline(struct request *q)
     struct err e = ERR_INIT;
     int rc = store_baseline_get(api_of(q)->store, id, &b, &e);
 
+    if (rc < 0 && e.kind == ERR_NOTFOUND) { /* as a private one answers */
+        access_nothing(q);
+        return ROUTE_DONE;
+    }
     if (rc == 0) {
         if (!access_see(q, b.is_private, b.project_id))
             return ROUTE_DONE;
@@ -321,6 +325,10 @@ enum route_result page_compare_baselines(struct request *q)
     struct err e = ERR_INIT;
     int rc = store_baseline_get(api_of(q)->store, id, &b, &e);
 
+    if (rc < 0 && e.kind == ERR_NOTFOUND) { /* as a private one answers */
+        access_nothing(q);
+        return ROUTE_DONE;
+    }
     if (rc == 0) {
         if (!access_see(q, b.is_private, b.project_id) || !see_other(q, other))
             return ROUTE_DONE;

@@ -279,6 +279,48 @@ static void private_projects_do_not_exist_without_a_token(void **state)
     free(all);
 }
 
+/* What is private and what is not there answer alike, to every kind of asker. */
+static void private_and_absent_answer_alike(void **state)
+{
+    static const char *const absent[] = {
+        "/p/demo/absent",
+        "/p/demo/absent.json",
+        "/p/demo/absent/commit/0123456789012345678901234567890123456789",
+        "/p/demo/absent/some-gate/badge.svg",
+        "/p/Demo/absent",
+        "/r/20261129T141502Z-9c1e07ab",
+        "/r/20261129T141502Z-9c1e07ab/vs/b-20261129T141502Z-9c1e07ab",
+        "/r/no-run",
+        "/b/b-20261129T141502Z-9c1e07ab",
+        "/b/b-20261129T141502Z-9c1e07ab.txt",
+        "/api/v1/projects/demo/absent/runs/20261129T141502Z-9c1e07ab/archive",
+        "/api/v1/projects/demo/absent/commits/0123456789012345678901234567890123456789/check",
+    };
+    static const char *const no_tokens[] = {
+        "Authorization: Bearer "
+        "clr_0000000000000000000000000000000000000000000000000000000000000000\r\n",
+        "Authorization: Basic YTpi\r\n"};
+    struct live *l = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(no_tokens); i++) {
+        assert_int_equal(status_of(l, "GET", "/p/demo/closed", no_tokens[i]), 401);
+        for (size_t k = 0; k < ARRAY_LEN(absent); k++) {
+            int status = status_of(l, "GET", absent[k], no_tokens[i]);
+
+            if (status != 401)
+                fail_msg("%s: %d, a private one says 401", absent[k], status);
+        }
+    }
+    for (size_t k = 0; k < ARRAY_LEN(absent); k++) {
+        struct raw_response a;
+
+        raw_ask(l->port, "GET", absent[k], NULL, NULL, 0, &a);
+        assert_int_equal(a.status, 404);
+        assert_null(strstr(a.body, "no such"));
+        raw_response_fini(&a);
+    }
+}
+
 static void home_shows_only_what_the_asker_may_see(void **state)
 {
     struct live *l = *state;
@@ -495,6 +537,7 @@ int main(void)
         cmocka_unit_test(unchanged_pages_are_304),
         cmocka_unit_test(pages_name_assets_by_digest),
         cmocka_unit_test(private_projects_do_not_exist_without_a_token),
+        cmocka_unit_test(private_and_absent_answer_alike),
         cmocka_unit_test(home_shows_only_what_the_asker_may_see),
         cmocka_unit_test(tokens_are_checked_everywhere),
         cmocka_unit_test(revoked_tokens_stop_working),
