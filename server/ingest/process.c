@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/audit.h"
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -148,8 +149,12 @@ static void fill_conflict(struct job *j, const struct store_run *known)
 {
     char hex[DIGEST_HEX_SIZE];
 
-    digest_hex(&known->archive, hex);
     j->out->outcome = INGEST_CONFLICT;
+    if (strcmp(known->project, j->request->project) != 0) { /* whose it is, is not this sender's */
+        err_set(&j->out->err, ERR_CONFLICT, "ingest.conflict", "run id %s is taken", known->run);
+        return;
+    }
+    digest_hex(&known->archive, hex);
     err_set(&j->out->err, ERR_CONFLICT, "ingest.conflict",
             "run %s is taken by the archive with SHA-256 %s", known->run, hex);
 }
@@ -257,12 +262,24 @@ const struct keyring_entry *job_signer(const struct job *j, int64_t *out_id)
     return keyring_entry(j->ring, i);
 }
 
-static int process_valid(struct job *j, struct err *e)
+static int judge_evidence(struct job *j, struct err *e)
 {
     AUTO_PACKAGE struct package p = {.report = NULL};
     AUTO_JSON cJSON *reasons = NULL;
+
+    if (package_read(j->evidence, &p, e) < 0 || audit_check_policy(&p.side.definition, e) < 0 ||
+        judge_replay(j->evidence, &p, &reasons, e) < 0)
+        return -1;
+    if (reasons)
+        return job_refuse(j, NULL, NULL, reasons, e);
+    return job_decide(j, &p, e);
+}
+
+static int process_valid(struct job *j, struct err *e)
+{
     const struct manifest *m = evidence_manifest(j->evidence);
     const cJSON *ticket = json_get(m->document, "ticket");
+    struct err why = ERR_INIT;
     bool known = false;
 
     if (check_known(j, m->run, &known, e) < 0 || known)
@@ -271,11 +288,13 @@ static int process_valid(struct job *j, struct err *e)
         return job_refuse(j, "IN-TICKET", "this server has issued no such ticket", NULL, e);
     if (j->project.tickets_required)
         return job_refuse(j, "IN-TICKET", "the project takes only runs with a ticket", NULL, e);
-    if (package_read(j->evidence, &p, e) < 0 || judge_replay(j->evidence, &p, &reasons, e) < 0)
-        return -1;
-    if (reasons)
-        return job_refuse(j, NULL, NULL, reasons, e);
-    return job_decide(j, &p, e);
+    if (judge_evidence(j, &why) == 0)
+        return 0;
+    /* A definition that cannot judge, or too much of something, is the package's fault. */
+    if (why.kind == ERR_INPUT || why.kind == ERR_LIMIT)
+        return job_refuse(j, "IN-JSON", why.text, NULL, e);
+    *e = why;
+    return -1;
 }
 
 static int process(struct job *j, struct err *e)

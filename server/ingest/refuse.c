@@ -224,6 +224,7 @@ int job_refuse(struct job *j, const char *code, const char *text, const cJSON *r
     AUTO_JSON cJSON *stages = cJSON_Duplicate(json_get(j->report.document, "stages"), true);
     cJSON *stage = cJSON_CreateObject();
     struct refusal r = {.code = code, .detail = text};
+    const char *name = reasons ? "replay" : strcmp(code, "IN-TICKET") == 0 ? "ticket" : "judgement";
 
     if (reasons) {
         r.code = text_at(reasons->child, "code");
@@ -236,8 +237,7 @@ int job_refuse(struct job *j, const char *code, const char *text, const cJSON *r
         }
         r.reasons = made;
     }
-    if (!stages || !stage ||
-        !cJSON_AddStringToObject(stage, "name", reasons ? "replay" : "ticket") ||
+    if (!stages || !stage || !cJSON_AddStringToObject(stage, "name", name) ||
         !cJSON_AddStringToObject(stage, "result", "failed") ||
         !cJSON_AddStringToObject(stage, "code", r.code) ||
         !cJSON_AddStringToObject(stage, "detail", r.detail) ||

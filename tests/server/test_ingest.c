@@ -263,6 +263,75 @@ static void evidence_of_elsewhere_is_refused(void **state)
     private_key_free(other_key);
 }
 
+/* A signed definition that cannot judge is refused with its reason, not as a bad request. */
+static void definition_that_cannot_judge_is_invalid(void **state)
+{
+    static const char yaml[] =
+        "version: 1\n"
+        "project: " PACKAGE_PROJECT "\n"
+        "gates:\n"
+        "  " PACKAGE_GATE ":\n"
+        "    class: " PACKAGE_CLASS "\n"
+        "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
+        "    run: {command: ['{executable}'], report: " PACKAGE_REPORT "}\n"
+        "    identity: [{path: /load/capacity, require: required}]\n"
+        "    accept: {limits: [{path: /results/rate, op: '>=', value: 1, unit: 1/s}]}\n"
+        "    audit:\n"
+        "      paths: {required: [" PACKAGE_REPORT "]}\n"
+        "      metrics: [{path: /results/rate, unit: 1/s, worse: lower, tolerance_pct: 1, gated: "
+        "false}]\n";
+    static const char *const modes[] = {"clean", "cpu"};
+    struct store_fixture *f = fixture(state);
+
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        struct ingest_result r;
+        struct package p;
+
+        package_make(&(struct package_options){.definition = yaml, .mode = modes[i]}, f->key, &p);
+        store_fixture_push(f, &p, &r);
+        assert_string_equal(store_fixture_code(&r), "IN-JSON");
+        assert_non_null(strstr(r.err.text, "at least one metric must be gated"));
+        assert_int_equal(attempts(f, true), i + 1);
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+}
+
+/* The project that has the run may be private. */
+static void conflict_tells_nothing_of_another_project(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct ingest_request request = {.gate = PACKAGE_GATE, .project = "demo/other"};
+    struct private_key *other_key = NULL;
+    struct ingest_result r;
+    struct package mine;
+    struct package other;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &mine);
+    MUST(manage_project_add(f->store, "demo/other", false, E));
+    other_key = store_fixture_runner(f, "elsewhere", PACKAGE_CLASS, "demo/other");
+    package_make(&(struct package_options){.project = "demo/other", .run = mine.run}, other_key,
+                 &other);
+    {
+        struct store_project project;
+        bool is_new = false;
+
+        (void) store_fixture_put(f, other.archive, other.archive_len);
+        MUST(store_project_get(f->store, "demo/other", &project, E));
+        MUST(store_blob_put(f->store, project.id, &other.digest, other.archive_len, &is_new, E));
+    }
+    request.envelope = other.envelope;
+    request.envelope_len = other.envelope_len;
+    ingest_process(f->store, &request, clock_realtime_us(), &r);
+    assert_int_equal(r.outcome, INGEST_CONFLICT);
+    assert_null(strstr(r.err.text, mine.hex));
+    assert_null(strstr(r.err.text, PACKAGE_PROJECT));
+    ingest_result_fini(&r);
+    package_free(&other);
+    package_free(&mine);
+    private_key_free(other_key);
+}
+
 static void archive_of_another_project_is_not_there(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -427,6 +496,8 @@ int main(void)
         T(keys_count_at_the_time_of_receipt),
         T(expired_and_future_keys_are_refused),
         T(evidence_of_elsewhere_is_refused),
+        T(definition_that_cannot_judge_is_invalid),
+        T(conflict_tells_nothing_of_another_project),
         T(archive_of_another_project_is_not_there),
         T(tickets_can_be_required),
         T(damaged_upload_must_be_sent_again),
