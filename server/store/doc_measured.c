@@ -195,7 +195,7 @@ int doc_measured(struct json_doc *d, const struct measured *m, struct err *e)
         json_add_copy(d, NULL, "phases", markers);
     else
         (void) json_add_array(d, NULL, "phases"); /* failure stays in d */
-    if (cJSON_IsString(into)) {
+    if (into && cJSON_IsString(into)) {
         section = m->report ? pointer_get(m->report, into->valuestring) : NULL;
     } else if (s.n > 0 && markers && json_get(def.experiment, "windows")) {
         if (resources_derive(&def, &s, markers, &made, e) < 0)
