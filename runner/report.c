@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -13,12 +15,17 @@
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "base/relname.h"
+#include "evidence/names.h"
 #include "experiment/pointer.h"
 #include "experiment/resources.h"
 #include "experiment/samples.h"
 #include "runner/measure.h"
 
 #define AS_WRITTEN ".as-written"
+/* Half of what a package may hold: a snapshot of the baseline and the run's own files come with it.
+ */
+#define RESULTS_MAX (LIMIT_MEMBERS / 2 - 64)
+#define RESULTS_SIZE_MAX (LIMIT_ARCHIVE / 2)
 #define PATH_SIZE (LIMIT_RELNAME + 32)
 
 static const struct json_limits report_limits = {.max_bytes = LIMIT_REPORT};
@@ -173,15 +180,71 @@ void report_fini(struct report *r)
     *r = (struct report){.status = REPORT_MISSING};
 }
 
-static bool may_stay(const FTSENT *f, const char *relative)
+/* What the results directory holds that a package can take. */
+struct results {
+    char **kept; /* relative names, owned */
+    size_t n;
+    uint64_t size;
+    size_t removed;
+};
+
+static void results_fini(struct results *k)
 {
-    return f->fts_info == FTS_F && relname_ok(relative);
+    for (size_t i = 0; i < k->n; i++)
+        free(k->kept[i]);
+    free(k->kept);
 }
 
-int report_clean_results(int run_fd, size_t *out_removed, struct err *e)
+static bool may_stay(const struct results *k, const FTSENT *f, const char *relative)
+{
+    return f->fts_info == FTS_F && relname_ok(relative) && k->n < RESULTS_MAX &&
+           f->fts_statp->st_size >= 0 && (uint64_t) f->fts_statp->st_size <= LIMIT_MEMBER &&
+           k->size + (uint64_t) f->fts_statp->st_size <= RESULTS_SIZE_MAX;
+}
+
+static int keep(struct results *k, const FTSENT *f, const char *relative, struct err *e)
+{
+    k->kept[k->n] = strdup(relative);
+    if (!k->kept[k->n])
+        return err_set(e, ERR_NOMEM, "report.memory", "out of memory");
+    k->n++;
+    k->size += (uint64_t) f->fts_statp->st_size;
+    return 0;
+}
+
+static int drop(struct results *k, int run_fd, const char *relative, struct err *e)
+{
+    if (unlinkat(run_fd, relative, 0) < 0)
+        return err_errno(e, "report.results", "cannot remove '%s'", relative);
+    k->removed++;
+    return 0;
+}
+
+/* A directory that is left empty goes too: it may stand where the report should, or too deep. */
+static int leave_directory(int run_fd, const FTSENT *f, const char *relative, struct err *e)
+{
+    if (f->fts_level == FTS_ROOTLEVEL || unlinkat(run_fd, relative, AT_REMOVEDIR) == 0 ||
+        errno == ENOTEMPTY || errno == EEXIST)
+        return 0;
+    return err_errno(e, "report.results", "cannot remove '%s'", relative);
+}
+
+static int visit(struct results *k, int run_fd, const FTSENT *f, const char *relative,
+                 struct err *e)
+{
+    if (f->fts_info == FTS_D)
+        return 0;
+    if (f->fts_info == FTS_DP)
+        return leave_directory(run_fd, f, relative, e);
+    if (f->fts_info == FTS_DNR || f->fts_info == FTS_ERR)
+        return err_set(e, ERR_SYS, "report.results", "cannot read '%s'", relative);
+    return may_stay(k, f, relative) ? keep(k, f, relative, e) : drop(k, run_fd, relative, e);
+}
+
+static int walk_results(struct results *k, int run_fd, struct err *e)
 {
     char root[64];
-    size_t skip, removed = 0;
+    size_t skip;
     int r = 0;
     FTS *fts;
 
@@ -192,21 +255,41 @@ int report_clean_results(int run_fd, size_t *out_removed, struct err *e)
     fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     if (!fts)
         return err_errno(e, "report.results", "cannot read the results");
-    for (FTSENT *f = fts_read(fts); f && r == 0; f = fts_read(fts)) {
-        const char *relative = f->fts_path + skip;
-
-        if (f->fts_info == FTS_D || f->fts_info == FTS_DP)
-            continue;
-        if (f->fts_info == FTS_DNR || f->fts_info == FTS_ERR)
-            r = err_set(e, ERR_SYS, "report.results", "cannot read '%s'", relative);
-        else if (!may_stay(f, relative) && unlinkat(run_fd, relative, 0) < 0)
-            r = err_errno(e, "report.results", "cannot remove '%s'", relative);
-        else if (!may_stay(f, relative))
-            removed++;
-    }
+    for (FTSENT *f = fts_read(fts); f && r == 0; f = fts_read(fts))
+        r = visit(k, run_fd, f, f->fts_path + skip, e);
     (void) fts_close(fts); /* nothing was written through it */
-    *out_removed = removed;
     return r;
+}
+
+/* Names that no archive holds together: which of them is meant cannot be told, so none stays. */
+static int drop_clashes(struct results *k, int run_fd, struct err *e)
+{
+    struct err why = ERR_INIT;
+
+    if (names_check((const char *const *) k->kept, k->n, &why) == 0)
+        return 0;
+    if (why.kind != ERR_INPUT) {
+        *e = why;
+        return -1;
+    }
+    for (size_t i = 0; i < k->n; i++) {
+        if (drop(k, run_fd, k->kept[i], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int report_clean_results(int run_fd, size_t *out_removed, struct err *e)
+{
+    __attribute__((cleanup(results_fini))) struct results k = {
+        .kept = calloc(RESULTS_MAX, sizeof *k.kept)};
+
+    if (!k.kept)
+        return err_set(e, ERR_NOMEM, "report.memory", "out of memory");
+    if (walk_results(&k, run_fd, e) < 0 || drop_clashes(&k, run_fd, e) < 0)
+        return -1;
+    *out_removed = k.removed;
+    return 0;
 }
 
 int report_is_json(int run_fd, const char *path, bool *out, struct err *e)

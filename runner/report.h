@@ -28,8 +28,8 @@ int report_take(const struct plan *p, int run_fd, const char *csv, size_t csv_le
                 const cJSON *markers, struct report *out, struct err *e) MUST_CHECK;
 void report_fini(struct report *r); /* accepts zeroed */
 
-/* Removes from results/ what can't be packaged (links, devices, names beyond relname); returns the
- * number removed. */
+/* Removes from results/ what can't be packaged (links, devices, names beyond relname or clashing by
+ * case, too many, too large) and empty directories; returns the number of entries removed. */
 int report_clean_results(int run_fd, size_t *out_removed, struct err *e) MUST_CHECK;
 /* True when the bytes are strict JSON of a report's size: such a file may have the role report. */
 int report_is_json(int run_fd, const char *path, bool *out, struct err *e) MUST_CHECK;

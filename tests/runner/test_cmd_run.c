@@ -16,7 +16,9 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/json_in.h"
+#include "base/limits.h"
 #include "evidence/manifest.h"
+#include "runner/report.h"
 
 static cJSON *read_json(const struct project *p, const char *name)
 {
@@ -281,6 +283,61 @@ static void run_fails_when_the_program_dies_of_its_own_signal(void **state)
     (void) state;
     check_fail("segv", "signal 11", "CAPTURED");
     check_fail("abort", "signal 6", "CAPTURED");
+}
+
+/* The program's own doing is never an ERROR of the machine, and its logs are kept. */
+static void run_fails_when_the_results_cannot_be_packaged(void **state)
+{
+    (void) state;
+    check_fail("results-directory", "report MISSING", "MISSING");
+    check_fail("results-case", "can't be packaged and were removed", "MISSING");
+    check_fail("results-huge", "can't be packaged and were removed", "CAPTURED");
+}
+
+static void more_results_than_a_package_takes_are_removed(void **state)
+{
+    char *dir = test_dir_new();
+    struct file_list left = {.n = 0};
+    struct err e = ERR_INIT;
+    size_t removed = 0;
+    int fd = -1;
+
+    (void) state;
+    for (int i = 0; i < 2100; i++) {
+        char name[64];
+
+        (void) snprintf(name, sizeof name, "results/s/%d.json", i);
+        test_write_text(dir, name, "{}");
+    }
+    assert_int_equal(file_open_dir(dir, &fd, &e), 0);
+    assert_int_equal(report_clean_results(fd, &removed, &e), 0);
+    assert_int_equal(file_list_at(fd, LIMIT_MEMBERS, &left, &e), 0);
+    assert_true(removed > 0);
+    assert_int_equal(left.n + removed, 2100);
+    assert_true(2 * left.n < LIMIT_MEMBERS); /* a baseline's as many fit beside them */
+    file_list_fini(&left);
+    (void) close(fd);
+    test_dir_free(dir);
+}
+
+/* Empty directories are no results, however deep. */
+static void run_forgets_empty_directories(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "results-deep", NULL);
+    project_measure(&p, NULL, &r);
+    if (r.code != 3)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 3); /* no baseline */
+    cJSON *m = checked_manifest(&p);
+
+    assert_string_equal(text_at(m, "status"), "PASS");
+    cJSON_Delete(m);
+    test_run_fini(&r);
+    project_free(&p);
 }
 
 static void run_fails_when_the_program_exits_non_zero(void **state)
@@ -974,6 +1031,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(run_against_a_baseline_is_ok),
         cmocka_unit_test(run_fails_when_the_program_dies_of_its_own_signal),
         cmocka_unit_test(run_fails_when_the_program_exits_non_zero),
+        cmocka_unit_test(run_fails_when_the_results_cannot_be_packaged),
+        cmocka_unit_test(more_results_than_a_package_takes_are_removed),
+        cmocka_unit_test(run_forgets_empty_directories),
         cmocka_unit_test(run_fails_without_a_report),
         cmocka_unit_test(run_fails_with_a_malformed_report),
         cmocka_unit_test(run_fails_when_the_source_is_edited_meanwhile),

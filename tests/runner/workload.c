@@ -1,6 +1,7 @@
 /*
- * workload: a small measured program for tests: writes phase markers and a report, and misbehaves on request.
- * It is also copied into the repositories that tests make, and built there. Needs nothing but libc.
+ * workload: a small measured program for tests: writes phase markers and a report, and misbehaves
+ * on request. It is also copied into the repositories that tests make, and built there. Needs
+ * nothing but libc.
  *
  * usage: workload BEHAVIOUR [ARGUMENT]
  */
@@ -15,7 +16,7 @@
 
 static void pause_ms(long ms)
 {
-    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
 
     nanosleep(&t, NULL);
 }
@@ -54,7 +55,36 @@ static void write_report(const char *text)
     write_file(dir, "s/p.json", text);
 }
 
-#define GOOD "{\"scenario\": \"s\", \"load\": {\"rate\": 7}, \"results\": {\"n\": 3, \"errors\": {\"x\": 0}}}\n"
+#define GOOD                                                                                       \
+    "{\"scenario\": \"s\", \"load\": {\"rate\": 7}, \"results\": {\"n\": 3, \"errors\": {\"x\": "  \
+    "0}}}\n"
+
+/* Result trees that no package can hold. */
+static void write_results(const char *how)
+{
+    const char *dir = getenv("CLEANRUN_RESULTS");
+    char path[4096];
+
+    write_report(GOOD);
+    if (!strcmp(how, "directory")) {
+        snprintf(path, sizeof path, "%s/s/p.json", dir);
+        unlink(path);
+        mkdir(path, 0755);
+    } else if (!strcmp(how, "case")) {
+        write_file(dir, "s/P.json", GOOD);
+    } else if (!strcmp(how, "deep")) {
+        snprintf(path, sizeof path, "%s/s", dir);
+        for (int i = 0; i < 40; i++) {
+            strcat(path, "/d");
+            mkdir(path, 0755);
+        }
+    } else if (!strcmp(how, "huge")) {
+        write_file(dir, "s/huge.json", "{}");
+        snprintf(path, sizeof path, "%s/s/huge.json", dir);
+        if (truncate(path, (off_t) 3 << 30) < 0)
+            exit(10);
+    }
+}
 
 static int misbehave_late(const char *how, const char *argument)
 {
@@ -105,9 +135,12 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "own-resources"))
         write_report("{\"scenario\": \"s\", \"load\": {\"rate\": 7}, \"resources\": {}}\n");
     else if (!strcmp(how, "wrong"))
-        write_report("{\"scenario\": \"s\", \"load\": {\"rate\": 8}, \"results\": {\"n\": 3, \"errors\": {\"x\": 0}}}\n");
+        write_report("{\"scenario\": \"s\", \"load\": {\"rate\": 8}, \"results\": {\"n\": 3, "
+                     "\"errors\": {\"x\": 0}}}\n");
     else if (!strcmp(how, "other-name"))
         write_report(GOOD), write_file(getenv("CLEANRUN_RESULTS"), "odd name", "x");
+    else if (!strncmp(how, "results-", 8))
+        write_results(how + 8);
     else if (strcmp(how, "no-report") != 0)
         write_report(GOOD);
     return misbehave_late(how, argument);
