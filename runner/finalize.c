@@ -130,6 +130,9 @@ static int take_report(struct finish *f, struct err *e)
         return -1;
     if (f->report.status == REPORT_MISSING || f->report.status == REPORT_INVALID)
         run_fault(r, "report %s: %s", report_status_word(f->report.status), f->report.why);
+    if (f->report.status == REPORT_CAPTURED &&
+        !definition_report_fits(r->definition, f->report.document, r->start.commit))
+        run_fault(r, "the report names another commit than the run's (run.report_commit)");
     return 0;
 }
 

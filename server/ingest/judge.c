@@ -270,8 +270,10 @@ static int add_status_checks(const struct package *p, cJSON *acceptance, struct 
     bool bad_end =
         !json_is_integer(exit_code) || exit_code->valueint != 0 || cJSON_IsNumber(signal);
     bool bad_report = strcmp(status_of(p, "report_status"), "CAPTURED") != 0;
-    bool bad_other = m->status != MANIFEST_PASS && !bad_end && !bad_report && m->unchanged &&
-                     strcmp(status_of(p, "acceptance_status"), "FAIL") != 0;
+    bool bad_commit =
+        p->report && !definition_report_fits(&p->side.definition, p->report, m->commit);
+    bool bad_other = m->status != MANIFEST_PASS && !bad_end && !bad_report && !bad_commit &&
+                     m->unchanged && strcmp(status_of(p, "acceptance_status"), "FAIL") != 0;
 
     if (bad_end &&
         append(checks,
@@ -293,13 +295,19 @@ static int add_status_checks(const struct package *p, cJSON *acceptance, struct 
                             "the source changed while it was measured"),
                e) < 0)
         return -1;
+    if (bad_commit &&
+        append(checks,
+               status_check("report commit", cJSON_CreateString(m->commit), cJSON_CreateNull(),
+                            "the report does not name the run's commit (run.report_commit)"),
+               e) < 0)
+        return -1;
     if (bad_other && append(checks,
                             status_check("run status", cJSON_CreateString("PASS"),
                                          cJSON_CreateString(manifest_status_name(m->status)),
                                          "the runner says that the run failed"),
                             e) < 0)
         return -1;
-    if (!(bad_end || bad_report || !m->unchanged || bad_other))
+    if (!(bad_end || bad_report || !m->unchanged || bad_commit || bad_other))
         return 0;
     return cJSON_ReplaceItemInObjectCaseSensitive(acceptance, "verdict", cJSON_CreateString("FAIL"))
                ? 0

@@ -162,6 +162,50 @@ static void acceptance_is_computed_even_when_none_is_packaged(void **state)
     package_free(&p);
 }
 
+/* A report of another commit's program is no evidence for this one. */
+static void report_must_name_the_commit_where_the_definition_asks(void **state)
+{
+    static const char yaml[] =
+        "version: 1\n"
+        "project: " PACKAGE_PROJECT "\n"
+        "gates:\n"
+        "  " PACKAGE_GATE ":\n"
+        "    class: " PACKAGE_CLASS "\n"
+        "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
+        "    run: {command: ['{executable}'], report: " PACKAGE_REPORT ", report_commit: /commit}\n"
+        "    identity: [{path: /load/capacity, require: required}]\n"
+        "    accept: {limits: [{path: /results/rate, op: '>=', value: 1, unit: 1/s}]}\n"
+        "    audit:\n"
+        "      paths: {required: [" PACKAGE_REPORT "]}\n"
+        "      metrics: [{path: /results/rate, unit: 1/s, worse: lower, tolerance_pct: 1}]\n";
+    static const struct {
+        const char *commit; /* JSON */
+        const char *verdict;
+    } rows[] = {
+        {"\"" PACKAGE_COMMIT "\"", "NON_COMPARABLE"}, /* no baseline yet */
+        {"\"1123456789abcdef0123456789abcdef01234567\"", "FAIL"},
+        {"\"0123456\"", "FAIL"},
+        {"null", "FAIL"},
+    };
+    struct store_fixture *f = fixture(state);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_JSON cJSON *acceptance = NULL;
+        AUTO_FREE char *report = NULL;
+        struct package p;
+
+        assert_true(asprintf(&report,
+                             "{\"load\":{\"capacity\":1},\"results\":{\"rate\":9},\"commit\":%s}",
+                             rows[i].commit) > 0);
+        store_fixture_run(f, &(struct package_options){.definition = yaml, .report = report},
+                          rows[i].verdict, &p);
+        acceptance = stored(f, p.run, STORE_ACCEPTANCE);
+        if (i > 0)
+            assert_string_equal(text_at(acceptance, "/checks/1/name"), "report commit");
+        package_free(&p);
+    }
+}
+
 static void failed_runs_say_why(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -245,6 +289,7 @@ int main(void)
         T(lying_packages_are_invalid_with_both_values),
         T(honest_local_audit_is_accepted),
         T(acceptance_is_computed_even_when_none_is_packaged),
+        T(report_must_name_the_commit_where_the_definition_asks),
         T(failed_runs_say_why),
         T(dirty_source_is_never_compared),
         T(dirty_first_run_says_so),
