@@ -343,9 +343,9 @@ const cJSON *definition_note(const struct definition *d, const char *pointer)
 bool definition_report_fits(const struct definition *d, const cJSON *report, const char *commit)
 {
     const cJSON *pointer = pointer_get(d->experiment, "/run/report_commit");
-    const cJSON *said = cJSON_IsString(pointer) ? pointer_get(report, pointer->valuestring) : NULL;
+    const cJSON *said = pointer && cJSON_IsString(pointer) ? pointer_get(report, pointer->valuestring) : NULL;
 
-    return !pointer || (cJSON_IsString(said) && strcmp(said->valuestring, commit) == 0);
+    return !pointer || (said && cJSON_IsString(said) && strcmp(said->valuestring, commit) == 0);
 }
 
 static void add_difference(struct json_doc *doc, const char *at, const cJSON *baseline, const cJSON *current)

@@ -75,7 +75,9 @@ static void write_results(const char *how)
     } else if (!strcmp(how, "deep")) {
         snprintf(path, sizeof path, "%s/s", dir);
         for (int i = 0; i < 40; i++) {
-            strcat(path, "/d");
+            size_t len = strlen(path);
+
+            snprintf(path + len, sizeof path - len, "/d");
             mkdir(path, 0755);
         }
     } else if (!strcmp(how, "huge")) {
