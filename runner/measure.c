@@ -322,6 +322,8 @@ static int run_point(const struct measure_input *in, struct point *p, struct box
                                          digest at the end */
         r = sampler_new(in->sysroot, p->child.pid, box, ring_size(in->plan), &out->sampler, e);
         p->sampler = out->sampler;
+        if (r == 0 && in->plan->mode == PLAN_CLEAN) /* else a profiler's helpers are ours, too */
+            sampler_adopt(out->sampler, getpid());
         if (r == 0)
             r = interference_new(in->sysroot, is_mine, p, &p->interference, e);
         if (r == 0)

@@ -10,8 +10,8 @@
 #include "base/num.h"
 
 #define PROCESSES_MAX 1024
-#define THREADS_READ_MAX 256 /* beyond this a process's threads are counted, not read one by one   \
-                              */
+/* Beyond this a process's threads are counted, not read one by one. */
+#define THREADS_READ_MAX 256
 #define TEXT_MAX 4096
 
 /* Last readings of one process; they stay in the sums after it is gone. */
@@ -38,6 +38,7 @@ struct sampler {
     uint64_t last_cpu_us, last_t_ns;
     bool has_last;
     uint64_t box_base_us;
+    int orphans_fd; /* the list of the reaper's children, or -1 */
     size_t capacity, count, lost;
     struct sample *ring;
 };
@@ -100,6 +101,14 @@ static void watch_listed(struct sampler *s, const char *text)
 
     for (size_t i = 0; i < n; i++)
         watch(s, (pid_t) pids[i]);
+}
+
+static void watch_orphans(struct sampler *s)
+{
+    char text[TEXT_MAX];
+
+    if (read_fd(s->orphans_fd, text))
+        watch_listed(s, text);
 }
 
 static uint64_t find(const char *text, const char *key)
@@ -213,6 +222,7 @@ int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, si
     }
     s->root = root;
     s->box = box;
+    s->orphans_fd = -1;
     s->capacity = capacity;
     s->ticks_per_second = (uint64_t) sysconf(_SC_CLK_TCK);
     s->page_kib = (uint64_t) sysconf(_SC_PAGESIZE) / 1024;
@@ -225,10 +235,20 @@ int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, si
     return 0;
 }
 
+void sampler_adopt(struct sampler *s, pid_t reaper)
+{
+    char name[64];
+
+    close_one(&s->orphans_fd);
+    (void) snprintf(name, sizeof(name), "task/%d/children", (int) reaper); /* fits */
+    s->orphans_fd = open_in(s, reaper, name);
+}
+
 void sampler_free(struct sampler *s)
 {
     if (!s)
         return;
+    close_one(&s->orphans_fd);
     for (size_t i = 0; i < s->n; i++)
         unwatch(&s->processes[i]);
     free(s->ring);
@@ -237,6 +257,7 @@ void sampler_free(struct sampler *s)
 
 static void sum_all(struct sampler *s, struct sample *out, struct reading *sum)
 {
+    watch_orphans(s);
     *sum = s->gone;
     /* The list grows while it is read: children found on the way are read in the same round. */
     for (size_t i = 0; i < s->n;) {

@@ -33,6 +33,9 @@ struct sampler;
 int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, size_t capacity,
                 struct sampler **out, struct err *e) MUST_CHECK;
 void sampler_free(struct sampler *s);
+/* Orphans of the tree become children of `reaper` (child_adopt_orphans): from now on all its
+ * children are watched, so nothing leaves the sums by losing its parent between two samples. */
+void sampler_adopt(struct sampler *s, pid_t reaper);
 /* Takes one sample stamped t_ms (since the point's start). Never fails: what can't be read is left
  * out. */
 void sampler_take(struct sampler *s, uint64_t t_ms);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/json_in.h"
 #include "experiment/samples.h"
+#include "runner/child.h"
 #include "runner/interference.h"
 #include "runner/sampler.h"
 
@@ -65,6 +67,60 @@ static pid_t start_tree(int ready[2])
         _exit(0);
     }
     return pid;
+}
+
+/* A process that lost its parent before any sample saw it still counts. */
+static void orphans_stay_in_the_sums(void **state)
+{
+    struct sysroot root;
+    struct sampler *s = NULL;
+    struct err e = ERR_INIT;
+    pid_t orphan = 0;
+    int ready[2];
+    pid_t pid;
+
+    (void) state;
+    assert_int_equal(child_adopt_orphans(&e), 0);
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pid_t middle = fork();
+
+        if (middle == 0) {
+            (void) setsid();
+            if (fork() != 0)
+                _exit(0);
+            take_mib(64);
+            orphan = getpid();
+            if (write(ready[1], &orphan, sizeof orphan) != sizeof orphan)
+                _exit(4);
+            pause_ms(60000);
+            _exit(0);
+        }
+        (void) waitpid(middle, NULL, 0);
+        pause_ms(60000);
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &orphan, sizeof orphan), sizeof orphan);
+    assert_int_equal(sysroot_open("/", &root, &e), 0);
+    assert_int_equal(sampler_new(&root, pid, NULL, 100, &s, &e), 0);
+    sampler_take(s, 0);
+    assert_true(sampler_at(s, 0)->rss_kib < 64 * 1024);
+    sampler_adopt(s, getpid());
+    sampler_take(s, 1);
+    assert_true(sampler_tracks(s, orphan));
+    assert_true(sampler_at(s, 1)->rss_kib >= 64 * 1024);
+    assert_int_equal(sampler_at(s, 1)->processes, 2);
+    sampler_free(s);
+    sysroot_close(&root);
+    (void) kill(orphan, SIGKILL);
+    (void) kill(pid, SIGKILL);
+    (void) waitpid(orphan, NULL, 0);
+    (void) waitpid(pid, NULL, 0);
+    (void) close(ready[0]);
+    (void) close(ready[1]);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0L, 0L, 0L, 0L), 0);
 }
 
 static void a_tree_is_summed_and_its_cpu_seen(void **state)
@@ -282,6 +338,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_is_summed_and_its_cpu_seen),
+        cmocka_unit_test(orphans_stay_in_the_sums),
         cmocka_unit_test(a_full_ring_counts_what_it_loses),
         cmocka_unit_test(a_tree_that_is_gone_leaves_no_sample),
         cmocka_unit_test(a_competing_busy_loop_is_recorded),
