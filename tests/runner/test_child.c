@@ -151,7 +151,7 @@ static void signals_are_reset_and_unblocked(void **state)
     sigaddset(&set, SIGUSR1);
     assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
     assert_true(signal(SIGUSR2, SIG_IGN) != SIG_ERR);
-    shell("grep -E 'Sig(Blk|Ign)' /proc/$$/status", 5000, &s, &r);
+    shell("grep -E 'Sig(Blk|Ign)' /proc/self/status", 5000, &s, &r);
     assert_int_equal(sigprocmask(SIG_SETMASK, &old, NULL), 0);
     assert_true(signal(SIGUSR2, SIG_DFL) != SIG_ERR);
     assert_non_null(strstr(text(&s.out), "SigBlk:\t0000000000000000"));
