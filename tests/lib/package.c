@@ -337,6 +337,29 @@ static void put_executable(const struct maker *k, struct buf *b)
                hex, pointer_get(k->gate->experiment, "/build/executable/from")->valuestring);
 }
 
+/* What a runner says of the windows that it derived. */
+static void put_coverage(const struct maker *k, struct buf *b)
+{
+    AUTO_JSON_DOC struct json_doc d = {.root = cJSON_CreateArray()};
+    const cJSON *windows = captured(k) && k->o.derive
+                               ? pointer_get(k->tree.files[0].report, "/resources/windows")
+                               : NULL;
+    const cJSON *w = NULL;
+
+    cJSON_ArrayForEach(w, windows)
+    {
+        cJSON *row = json_add_object(&d, NULL, NULL);
+        int more = k->o.lie == PACKAGE_COVERAGE_VALUE ? 1 : 0;
+
+        json_add_string(&d, row, "window", w->string);
+        json_add_copy(&d, row, "requested_secs", json_get(w, "requested_coverage_secs"));
+        json_add_copy(&d, row, "actual_secs", json_get(w, "actual_coverage_secs"));
+        json_add_int(&d, row, "samples", json_get(w, "sample_count")->valueint + more);
+        json_add_copy(&d, row, "complete", json_get(w, "complete"));
+    }
+    json_write(b, d.root, JSON_COMPACT);
+}
+
 /* The manifest without its file list. */
 static cJSON *make_manifest(const struct maker *k)
 {
@@ -387,8 +410,10 @@ static cJSON *make_manifest(const struct maker *k)
                  "null,\"baseline\":null,"
                  "\"conditioning\":{\"steps\":[],\"sha256\":\"" NO_STEPS "\"},\"phase_markers\":");
     buf_puts(&b, k->o.markers);
+    buf_puts(&b, ",\"coverage\":");
+    put_coverage(k, &b);
     buf_printf(&b,
-               ",\"coverage\":[],\"control\":%s%s%s,\"runner\":{\"version\":\"0.1.0\"},"
+               ",\"control\":%s%s%s,\"runner\":{\"version\":\"0.1.0\"},"
                "\"files\":[]}",
                k->o.control ? "\"" : "", k->o.control ? k->o.control : "null",
                k->o.control ? "\"" : "");

@@ -23,6 +23,7 @@ enum package_lie {
     PACKAGE_ACCEPTANCE_VALUE, /* one `actual` of acceptance.json is another number */
     PACKAGE_ACCEPTANCE_NONE,  /* acceptance.json is left out and the status is FAIL */
     PACKAGE_AUDIT_OK,         /* audit.json and manifest say OK */
+    PACKAGE_COVERAGE_VALUE,   /* every window of the manifest's coverage has one sample more */
     PACKAGE_AUDIT_VALUE,      /* one `current` of audit.json is another number */
 };
 

@@ -162,6 +162,46 @@ static void acceptance_is_computed_even_when_none_is_packaged(void **state)
     package_free(&p);
 }
 
+static void coverage_is_that_of_the_windows(void **state)
+{
+    static const char yaml[] =
+        "version: 1\n"
+        "project: " PACKAGE_PROJECT "\n"
+        "gates:\n"
+        "  " PACKAGE_GATE ":\n"
+        "    class: " PACKAGE_CLASS "\n"
+        "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
+        "    run: {command: ['{executable}'], report: " PACKAGE_REPORT "}\n"
+        "    phases: {markers: [a, b], required: [a, b]}\n"
+        "    sampling: {interval: 100ms, into: /resources}\n"
+        "    windows: {steady: {start_phase: a, end_phase: b, estimator: endpoint-bands}}\n"
+        "    identity: [{path: /load/capacity, require: required}]\n"
+        "    accept: {limits: [{path: /results/rate, op: '>=', value: 1, unit: 1/s}]}\n"
+        "    audit:\n"
+        "      paths: {required: [" PACKAGE_REPORT "]}\n"
+        "      metrics: [{path: /results/rate, unit: 1/s, worse: lower, tolerance_pct: 1}]\n";
+    struct store_fixture *f = fixture(state);
+    struct package_options o = {
+        .definition = yaml,
+        .report = "{\"load\":{\"capacity\":1},\"results\":{\"rate\":9}}",
+        .markers = "[{\"phase\":\"a\",\"kind\":\"actual\",\"elapsed_ms\":0},"
+                   "{\"phase\":\"b\",\"kind\":\"actual\",\"elapsed_ms\":200}]",
+        .derive = true,
+    };
+    struct ingest_result r;
+    struct package p;
+
+    store_fixture_run(f, &o, "NON_COMPARABLE", &p); /* no baseline yet */
+    package_free(&p);
+    o.lie = PACKAGE_COVERAGE_VALUE;
+    package_make(&o, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), "IN-MANIFEST");
+    assert_string_equal(text_at(r.problem, "/reasons/0/field"), "/coverage");
+    ingest_result_fini(&r);
+    package_free(&p);
+}
+
 /* A report of another commit's program is no evidence for this one. */
 static void report_must_name_the_commit_where_the_definition_asks(void **state)
 {
@@ -289,6 +329,7 @@ int main(void)
         T(lying_packages_are_invalid_with_both_values),
         T(honest_local_audit_is_accepted),
         T(acceptance_is_computed_even_when_none_is_packaged),
+        T(coverage_is_that_of_the_windows),
         T(report_must_name_the_commit_where_the_definition_asks),
         T(failed_runs_say_why),
         T(dirty_source_is_never_compared),
