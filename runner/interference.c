@@ -14,6 +14,8 @@
 #define SEEN_MAX 32768
 #define BUSIEST 5
 #define NS_PER_S 1e9
+#define SLOW_NS                                                                                    \
+    UINT64_C(2000000000) /* the kernel renews pressure averages every 2 s, load every 5 s */
 
 struct seen {
     pid_t pid;
@@ -33,29 +35,34 @@ struct interference {
     bool (*mine)(const void *context, pid_t pid);
     const void *context;
     uint64_t start_ns;
+    uint64_t slow_ns; /* when load and pressure were last read */
     struct cpu_times first, last;
-    bool cpu_known;
     struct pressure pressure_first[RES_MAX], pressure_last[RES_MAX];
     double avg10_max[RES_MAX];
     double load_first, load_max;
-    bool load_known;
     double steal_max_pct;
     uint64_t swap_in_first, swap_out_first;
-    bool swap_known;
     uint64_t throttle_first;
-    bool throttle_known;
     struct seen *table;
     size_t n_table;
     uint64_t other_ticks;
     struct busy busiest[BUSIEST];
     size_t scans;
+    int stat_fd; /* proc/stat, or -1: read each interval, so it stays open */
+    bool cpu_known, load_known, swap_known, throttle_known;
 };
 
-static void read_cpu(struct interference *i, struct cpu_times *out, bool *known)
+/* The first line is enough. */
+static void read_cpu(const struct interference *i, struct cpu_times *out, bool *known)
 {
-    AUTO_FREE char *text = sysroot_read(i->root, "proc/stat");
+    char text[512];
+    ssize_t n = i->stat_fd < 0 ? -1 : pread(i->stat_fd, text, sizeof(text) - 1, 0);
 
-    *known = text && cpu_times_parse(text, out);
+    *known = false;
+    if (n <= 0)
+        return;
+    text[n] = '\0';
+    *known = cpu_times_parse(text, out);
 }
 
 static void read_pressure(struct interference *i, struct pressure out[RES_MAX])
@@ -132,14 +139,21 @@ static void note_busy(struct interference *i, const char *comm, uint64_t ticks)
     }
 }
 
-static bool read_stat(const struct interference *i, const char *pid, struct proc_stat *out)
+/* proc: the open directory. One read gives the whole line. */
+static bool read_stat(int proc, const char *pid, struct proc_stat *out)
 {
     char name[300];
+    char text[1024];
+    ssize_t n = -1;
 
-    (void) snprintf(name, sizeof(name), "proc/%s/stat", pid); /* fits: d_name is at most 255 */
-    AUTO_FREE char *text = sysroot_read(i->root, name);
-
-    return text && proc_stat_parse(text, out);
+    (void) snprintf(name, sizeof(name), "%s/stat", pid); /* fits: d_name is at most 255 */
+    AUTO_FD int fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        n = read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    return proc_stat_parse(text, out);
 }
 
 /* Ticks that a process used since it was last seen (or since it began, when it is new and this is
@@ -177,7 +191,7 @@ void interference_scan(struct interference *i)
         struct proc_stat st;
 
         if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &pid) ||
-            !read_stat(i, d->d_name, &st))
+            !read_stat(dirfd(dir), d->d_name, &st))
             continue;
         fresh[n] = (struct seen){(pid_t) pid, st.start_ticks, st.user_ticks + st.system_ticks};
         uint64_t used = ticks_since(i, &fresh[n]);
@@ -209,6 +223,7 @@ int interference_new(const struct sysroot *root, bool (*mine)(const void *contex
     i->root = root;
     i->mine = mine;
     i->context = context;
+    i->stat_fd = openat(root->fd, "proc/stat", O_RDONLY | O_CLOEXEC);
     i->start_ns = clock_monotonic_ns();
     read_cpu(i, &i->first, &i->cpu_known);
     i->last = i->first;
@@ -227,15 +242,15 @@ void interference_free(struct interference *i)
 {
     if (!i)
         return;
+    cleanup_fd(&i->stat_fd);
     free(i->table);
     free(i);
 }
 
-void interference_tick(struct interference *i)
+static void tick_steal(struct interference *i)
 {
     struct cpu_times now;
     bool known = false;
-    double load = 0;
 
     read_cpu(i, &now, &known);
     if (known && i->cpu_known) {
@@ -250,12 +265,26 @@ void interference_tick(struct interference *i)
             i->last = now;
         }
     }
+}
+
+static void tick_slow(struct interference *i)
+{
+    double load = 0;
+
+    i->slow_ns = clock_monotonic_ns();
     read_pressure(i, i->pressure_last);
     for (size_t r = 0; r < RES_MAX; r++)
         if (i->pressure_last[r].some_avg10 > i->avg10_max[r])
             i->avg10_max[r] = i->pressure_last[r].some_avg10;
     if (read_load(i, &load) && load > i->load_max)
         i->load_max = load;
+}
+
+void interference_tick(struct interference *i)
+{
+    tick_steal(i);
+    if (clock_monotonic_ns() - i->slow_ns >= SLOW_NS)
+        tick_slow(i);
 }
 
 /* Two decimals are all that such readings carry. */
@@ -290,11 +319,10 @@ static void add_cpu(struct json_doc *d, const struct interference *i, uint64_t o
                     double secs)
 {
     struct cpu_times now;
-    struct interference *reader = (struct interference *) (uintptr_t) i;
     bool known = false;
     double hz = (double) sysconf(_SC_CLK_TCK);
 
-    read_cpu(reader, &now, &known);
+    read_cpu(i, &now, &known);
     known = known && i->cpu_known && secs > 0;
     uint64_t busy = known ? now.busy - i->first.busy : 0;
     uint64_t steal = known ? now.steal - i->first.steal : 0;
@@ -362,7 +390,8 @@ int interference_record(struct interference *i, uint64_t own_cpu_us, const struc
     bool swap, throttled;
     double secs;
 
-    interference_tick(i);
+    tick_steal(i);
+    tick_slow(i);
     interference_scan(i);
     secs = (double) (clock_monotonic_ns() - i->start_ns) / NS_PER_S;
     swap = read_swap(i, &in, &swap_out) && i->swap_known;

@@ -13,6 +13,8 @@
 /* Beyond this a process's threads are counted, not read one by one. */
 #define THREADS_READ_MAX 256
 #define TEXT_MAX 4096
+/* Switches and I/O are the dearest to read and the least asked for: one in so many samples. */
+#define DETAIL_EVERY 4
 
 /* Last readings of one process; they stay in the sums after it is gone. */
 struct reading {
@@ -24,6 +26,7 @@ struct watched {
     int stat_fd, io_fd, status_fd, children_fd;
     uint64_t rss_pages, threads;
     bool zombie; /* ended, not yet waited for: still listed, uses nothing */
+    bool known;  /* was read before */
     struct reading last;
 };
 
@@ -38,9 +41,14 @@ struct sampler {
     uint64_t last_cpu_us, last_t_ns;
     bool has_last;
     uint64_t box_base_us;
-    int orphans_fd; /* the list of the reaper's children, or -1 */
+    int orphans_fd;    /* the list of the reaper's children, or -1 */
+    int loadavg_fd;    /* or -1 */
+    char last_pid[24]; /* the machine's newest when children were looked for; "": not yet */
+    bool forked;       /* since the sample before, by anybody: children are looked for */
+    uint64_t round;
     size_t capacity, count, lost;
     struct sample *ring;
+    char text[TEXT_MAX]; /* of the file read last; one, so that little memory is touched */
 };
 
 static int open_in(const struct sampler *s, pid_t pid, const char *name)
@@ -83,32 +91,55 @@ static void watch(struct sampler *s, pid_t pid)
     s->processes[s->n++] = w;
 }
 
-/* The descriptor's text from its beginning; false when the process is gone. */
-static bool read_fd(int fd, char text[TEXT_MAX])
+/* The descriptor's text from its beginning, in s->text; false when the process is gone. */
+static bool read_fd(struct sampler *s, int fd)
 {
-    ssize_t n = fd < 0 ? -1 : pread(fd, text, TEXT_MAX - 1, 0);
+    ssize_t n = fd < 0 ? -1 : pread(fd, s->text, TEXT_MAX - 1, 0);
 
     if (n < 0)
         return false;
-    text[n] = '\0';
+    s->text[n] = '\0';
     return true;
 }
 
 static void watch_listed(struct sampler *s, const char *text)
 {
-    uint64_t pids[256];
-    size_t n = procfs_numbers(text, pids, ARRAY_LEN(pids));
+    while (*text) {
+        size_t len = strcspn(text, " \n");
+        uint64_t pid = 0;
 
-    for (size_t i = 0; i < n; i++)
-        watch(s, (pid_t) pids[i]);
+        if (num_parse_u64(text, len, INT32_MAX, &pid))
+            watch(s, (pid_t) pid);
+        text += len + strspn(text + len, " \n");
+    }
+}
+
+/* Whether the machine has made a process or thread since the last call: /proc/loadavg ends in the
+ * newest one's number. Read before the lists of children, so that one made meanwhile is found the
+ * next time. */
+static bool has_forked(struct sampler *s)
+{
+    const char *at = NULL;
+    size_t len = 0;
+
+    if (!read_fd(s, s->loadavg_fd) || !(at = strrchr(s->text, ' ')))
+        return true;
+    at++;
+    len = strcspn(at, "\n");
+    if (len == 0 || len >= sizeof(s->last_pid))
+        return true;
+    if (strlen(s->last_pid) == len && memcmp(s->last_pid, at, len) == 0)
+        return false;
+    memcpy(s->last_pid, at, len);
+    s->last_pid[len] = '\0';
+    return true;
 }
 
 static void watch_orphans(struct sampler *s)
 {
-    char text[TEXT_MAX];
 
-    if (read_fd(s->orphans_fd, text))
-        watch_listed(s, text);
+    if (read_fd(s, s->orphans_fd))
+        watch_listed(s, s->text);
 }
 
 static uint64_t find(const char *text, const char *key)
@@ -133,7 +164,6 @@ static void add_switches(const char *status, struct reading *r)
 /* Threads other than the first: their switches, and the processes they started. */
 static void read_threads(struct sampler *s, const struct watched *w, struct reading *r)
 {
-    char text[TEXT_MAX];
     int fd = open_in(s, w->pid, "task");
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     size_t read_count = 0;
@@ -151,25 +181,45 @@ static void read_threads(struct sampler *s, const struct watched *w, struct read
         read_count++;
         (void) snprintf(name, sizeof(name), "%s/status", d->d_name); /* fits */
         AUTO_FD int status = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC);
-        if (read_fd(status, text))
-            add_switches(text, r);
+        if (read_fd(s, status))
+            add_switches(s->text, r);
         (void) snprintf(name, sizeof(name), "%s/children", d->d_name); /* fits */
         AUTO_FD int children = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC);
-        if (read_fd(children, text))
-            watch_listed(s, text);
+        if (read_fd(s, children))
+            watch_listed(s, s->text);
     }
     (void) closedir(dir); /* was only read */
+}
+
+/* Switches and I/O; what cannot be read stays as it was. */
+static void read_details(struct sampler *s, const struct watched *w, struct reading *r)
+{
+
+    r->voluntary = 0;
+    r->involuntary = 0;
+    if (read_fd(s, w->io_fd)) {
+        r->read_bytes = find(s->text, "\nread_bytes:");
+        r->write_bytes = find(s->text, "\nwrite_bytes:");
+    }
+    if (read_fd(s, w->status_fd))
+        add_switches(s->text, r);
+    if (w->threads > 1)
+        read_threads(s, w, r);
+    /* Threads that ended take their switches with them: a sum never falls. */
+    if (r->voluntary < w->last.voluntary)
+        r->voluntary = w->last.voluntary;
+    if (r->involuntary < w->last.involuntary)
+        r->involuntary = w->last.involuntary;
 }
 
 /* False when the process is gone: its last readings are kept. */
 static bool read_process(struct sampler *s, size_t i)
 {
-    char text[TEXT_MAX];
     struct proc_stat st;
     struct watched *w = &s->processes[i];
-    struct reading r = {.ticks = 0};
+    struct reading r = w->last;
 
-    if (!read_fd(w->stat_fd, text) || !proc_stat_parse(text, &st) || st.state == 'X')
+    if (!read_fd(s, w->stat_fd) || !proc_stat_parse(s->text, &st) || st.state == 'X')
         return false;
     r.ticks = st.user_ticks + st.system_ticks;
     r.minor = st.minor_faults;
@@ -177,24 +227,14 @@ static bool read_process(struct sampler *s, size_t i)
     w->rss_pages = st.rss_pages;
     w->threads = st.threads;
     w->zombie = st.state == 'Z';
-    if (read_fd(w->io_fd, text)) {
-        r.read_bytes = find(text, "\nread_bytes:");
-        r.write_bytes = find(text, "\nwrite_bytes:");
-    } else {
-        r.read_bytes = w->last.read_bytes;
-        r.write_bytes = w->last.write_bytes;
-    }
-    if (read_fd(w->status_fd, text))
-        add_switches(text, &r);
-    if (read_fd(w->children_fd, text))
-        watch_listed(s, text);
-    if (st.threads > 1)
-        read_threads(s, w, &r);
-    /* Threads that ended take their switches with them: a sum never falls. */
-    if (r.voluntary < w->last.voluntary)
-        r.voluntary = w->last.voluntary;
-    if (r.involuntary < w->last.involuntary)
-        r.involuntary = w->last.involuntary;
+    /* In turn, not all in the same sample. A process with threads is read whole when one of them
+     * may have a new child. */
+    if (!w->known || (s->round + (uint64_t) w->pid) % DETAIL_EVERY == 0 ||
+        (s->forked && st.threads > 1))
+        read_details(s, w, &r);
+    if ((s->forked || !w->known) && read_fd(s, w->children_fd))
+        watch_listed(s, s->text);
+    w->known = true;
     w->last = r;
     return true;
 }
@@ -223,6 +263,7 @@ int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, si
     s->root = root;
     s->box = box;
     s->orphans_fd = -1;
+    s->loadavg_fd = openat(root->fd, "proc/loadavg", O_RDONLY | O_CLOEXEC);
     s->capacity = capacity;
     s->ticks_per_second = (uint64_t) sysconf(_SC_CLK_TCK);
     s->page_kib = (uint64_t) sysconf(_SC_PAGESIZE) / 1024;
@@ -242,6 +283,7 @@ void sampler_adopt(struct sampler *s, pid_t reaper)
     close_one(&s->orphans_fd);
     (void) snprintf(name, sizeof(name), "task/%d/children", (int) reaper); /* fits */
     s->orphans_fd = open_in(s, reaper, name);
+    s->last_pid[0] = '\0';
 }
 
 void sampler_free(struct sampler *s)
@@ -249,6 +291,7 @@ void sampler_free(struct sampler *s)
     if (!s)
         return;
     close_one(&s->orphans_fd);
+    close_one(&s->loadavg_fd);
     for (size_t i = 0; i < s->n; i++)
         unwatch(&s->processes[i]);
     free(s->ring);
@@ -257,7 +300,10 @@ void sampler_free(struct sampler *s)
 
 static void sum_all(struct sampler *s, struct sample *out, struct reading *sum)
 {
-    watch_orphans(s);
+    s->forked = has_forked(s);
+    s->round++;
+    if (s->forked)
+        watch_orphans(s);
     *sum = s->gone;
     /* The list grows while it is read: children found on the way are read in the same round. */
     for (size_t i = 0; i < s->n;) {

@@ -23,6 +23,7 @@ struct sample {
     double cpu_pct; /* of one core, since the sample before */
     uint32_t processes, threads;
     uint64_t minor_faults, major_faults; /* since the start, of everything seen */
+    /* The same, but of each process as it was at most three samples ago: dear to read. */
     uint64_t voluntary_switches, involuntary_switches;
     uint64_t read_bytes, write_bytes;
 };

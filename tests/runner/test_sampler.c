@@ -176,6 +176,90 @@ static void a_tree_is_summed_and_its_cpu_seen(void **state)
     close(ready[1]);
 }
 
+/* Makes a child at each byte of `orders`, and says when it is there. */
+static void breed(int orders, int done)
+{
+    char byte = 0;
+
+    while (read(orders, &byte, 1) == 1) {
+        pid_t child = fork();
+
+        if (child == 0)
+            for (;;)
+                pause_ms(1000);
+        if (child < 0 || write(done, "r", 1) != 1)
+            _exit(4);
+    }
+    _exit(0);
+}
+
+static void a_new_child_is_in_the_next_sample(void **state)
+{
+    struct sysroot root;
+    struct sampler *s = NULL;
+    struct err e = ERR_INIT;
+    int orders[2];
+    int done[2];
+    char byte = 0;
+
+    (void) state;
+    assert_int_equal(pipe2(orders, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(done, O_CLOEXEC), 0);
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void) setpgid(0, 0);
+        breed(orders[0], done[1]);
+    }
+    assert_int_equal(sysroot_open("/", &root, &e), 0);
+    assert_int_equal(sampler_new(&root, pid, NULL, 100, &s, &e), 0);
+    for (uint64_t i = 0; i < 12; i++) {
+        /* two samples between one child and the next: the second has nothing new to find */
+        if (i % 2 == 1) {
+            assert_int_equal(write(orders[1], "c", 1), 1);
+            assert_int_equal(read(done[0], &byte, 1), 1);
+        }
+        sampler_take(s, i);
+        assert_int_equal(sampler_at(s, i)->processes, 1 + (i + 1) / 2);
+    }
+    (void) kill(-pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    sampler_free(s);
+    sysroot_close(&root);
+    for (int i = 0; i < 2; i++) {
+        (void) close(orders[i]);
+        (void) close(done[i]);
+    }
+}
+
+static void switches_are_at_most_three_samples_old(void **state)
+{
+    struct sysroot root;
+    struct sampler *s = NULL;
+    struct err e = ERR_INIT;
+    pid_t pid = fork();
+
+    (void) state;
+    assert_true(pid >= 0);
+    if (pid == 0)
+        for (;;)
+            pause_ms(1);
+    assert_int_equal(sysroot_open("/", &root, &e), 0);
+    assert_int_equal(sampler_new(&root, pid, NULL, 100, &s, &e), 0);
+    for (uint64_t i = 0; i < 16; i++) {
+        sampler_take(s, i);
+        if (i >= 4)
+            assert_true(sampler_at(s, i)->voluntary_switches >
+                        sampler_at(s, i - 4)->voluntary_switches);
+        pause_ms(20);
+    }
+    (void) kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    sampler_free(s);
+    sysroot_close(&root);
+}
+
 static void a_full_ring_counts_what_it_loses(void **state)
 {
     struct sysroot root;
@@ -339,6 +423,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_is_summed_and_its_cpu_seen),
         cmocka_unit_test(orphans_stay_in_the_sums),
+        cmocka_unit_test(a_new_child_is_in_the_next_sample),
+        cmocka_unit_test(switches_are_at_most_three_samples_old),
         cmocka_unit_test(a_full_ring_counts_what_it_loses),
         cmocka_unit_test(a_tree_that_is_gone_leaves_no_sample),
         cmocka_unit_test(a_competing_busy_loop_is_recorded),
