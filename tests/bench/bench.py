@@ -20,7 +20,7 @@ INGEST_MIB, INGEST_ROUNDS = 256, 7
 WRK_SECONDS, WRK_ROUNDS = 2, 5
 COMMITS = 1000
 AUDIT_ROUNDS = 50
-SAMPLER_SECONDS, SAMPLER_MS, SAMPLER_PROCESSES = 61, 500, 20
+SAMPLER_SECONDS, SAMPLER_MS, SAMPLER_PROCESSES = 60, 500, 20
 FIXTURE = "tests/data/rvoip/baselines/20260929T224805Z"
 DEFINITION = "examples/rvoip-sip/cleanrun.yaml"
 FIXTURE_GATE = "call-setup-2k"
@@ -229,12 +229,22 @@ def audit(places):
 
 
 def sampler(places):
-    out = json.loads(run(places.sampler_cost, SAMPLER_SECONDS, SAMPLER_MS, SAMPLER_PROCESSES, timeout=SAMPLER_SECONDS + 60))
+    argv = [places.sampler_cost, "control", str(SAMPLER_SECONDS - 2), str(SAMPLER_MS)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as bare:
+        out = json.loads(run(places.sampler_cost, SAMPLER_SECONDS, SAMPLER_MS, SAMPLER_PROCESSES, timeout=SAMPLER_SECONDS + 60))
+        control = json.loads(bare.communicate(timeout=30)[0])
     check(out["processes"] == SAMPLER_PROCESSES, f"{out['processes']} processes were seen")
     check(out["samples"] >= SAMPLER_SECONDS * 1000 // SAMPLER_MS - 2, f"only {out['samples']} samples")
     share = out["cpu_us"] / out["wall_us"] * 100
     yield row("sampler, 20 processes, 2 Hz", share, 0.1, 0.1 / share, 1, "% of a core",
-              f"{out['cpu_us'] / 1e3:.1f} ms in {out['wall_us'] / 1e6:.1f} s, {out['samples']} samples")
+              f"{out['cpu_us'] / 1e3:.1f} ms in {out['wall_us'] / 1e6:.1f} s, {out['samples']} samples: everything that "
+              "watching a run costs")
+    warm = out["warm_us_per_sample"] / 1000 / SAMPLER_MS * 100
+    yield row("  one sample after the other", warm, 0.1, 0.1 / warm, None, "% of a core",
+              f"{out['warm_us_per_sample']:.0f} us a sample with warm caches, without the ten-second looks")
+    bare = control["cpu_us"] / control["wall_us"] * 100
+    yield row("  control: one read at 2 Hz", bare, 0.1, 0.1 / bare, None, "% of a core",
+              "a process that wakes, reads /proc/self/stat and sleeps: what a pause costs on this machine")
 
 
 PARTS = {"ingest": ingest, "verdict": verdict, "compare": compare, "audit": audit, "sampler": sampler, "memory": memory.measure}

@@ -25,6 +25,7 @@ class Sender:
     """One connection: a request's head, then bytes of a file; the answer."""
 
     def __init__(self, port, head, path=None, length=0):
+        self.began = time.monotonic()
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.setblocking(False)
         self.head, self.sent, self.length = head, 0, length
@@ -42,7 +43,7 @@ class Sender:
 
     def receive(self):
         piece = self.socket.recv(65536)
-        check(piece, "the server closed a connection")
+        check(piece, f"the server closed a connection after {time.monotonic() - self.began:.1f} s, {self.sent} bytes sent")
         self.got += piece
         self.answer = parse_answer(self.got)
 

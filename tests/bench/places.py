@@ -6,6 +6,7 @@ import re
 import socket
 import statistics
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -124,7 +125,10 @@ class Server:
         return self
 
     def __exit__(self, *exc):
-        return self.stack.__exit__(*exc)
+        self.stack.__exit__(*exc)
+        if exc[0] is not None and exc[0] is not GeneratorExit:
+            with open(f"{self.dir}/log", encoding="utf-8", errors="replace") as f:
+                print("".join(f.readlines()[-15:]), end="", file=sys.stderr)
 
     def head(self, method, path, length, kind):
         return (f"{method} {self.api}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer {self.token}\r\n"

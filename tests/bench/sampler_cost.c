@@ -3,9 +3,11 @@
  * and watches it as runner/measure.c does: the same loop, timers and callbacks (a sample and the
  * cheap look at the machine each interval, the look at every process and at the mapped files every
  * ten seconds). Prints as JSON the CPU time that this process took between the first and the last
- * sample, and how long that was.
+ * sample, how long that was, and what a sample costs when one follows the other.
+ * sampler_cost control SECONDS INTERVAL_MS: the same of a process that only reads one file.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,6 +31,7 @@
 #define FIRST_LOOK_MS 20
 #define PROCESSES_MAX 200
 #define BRANCHES 4 /* children of the first process; the others are theirs */
+#define WARM_ROUNDS 200
 #define MEMORY ((size_t) 4 << 20)
 
 struct watch {
@@ -39,6 +42,8 @@ struct watch {
     uint64_t start_ns;
     uint64_t first_ns, last_ns;
     uint64_t first_cpu_us, last_cpu_us;
+    uint64_t warm_us; /* of WARM_ROUNDS samples one after the other */
+    uint64_t seconds;
     size_t samples;
 };
 
@@ -98,20 +103,40 @@ static uint64_t cpu_us(void)
            (uint64_t) u.ru_utime.tv_usec + (uint64_t) u.ru_stime.tv_usec;
 }
 
+static void take(struct watch *w)
+{
+    sampler_take(w->sampler, (clock_monotonic_ns() - w->start_ns) / NS_PER_MS);
+    interference_tick(w->interference);
+}
+
+/* The same work with everything in the processor's caches. */
+static void take_warm(struct watch *w)
+{
+    uint64_t before = cpu_us();
+
+    for (int i = 0; i < WARM_ROUNDS; i++)
+        take(w);
+    w->warm_us = cpu_us() - before;
+}
+
 static int on_sample(void *context, uint64_t missed, struct err *e)
 {
     struct watch *w = context;
 
     (void) missed; /* counted by the caller: wall time is measured, too */
     (void) e;
+    if (w->warm_us > 0)
+        return 0; /* done */
     w->last_ns = clock_monotonic_ns();
     w->last_cpu_us = cpu_us();
     if (w->samples++ == 0) {
         w->first_ns = w->last_ns;
         w->first_cpu_us = w->last_cpu_us;
     }
-    sampler_take(w->sampler, (clock_monotonic_ns() - w->start_ns) / NS_PER_MS);
-    interference_tick(w->interference);
+    if (w->last_ns - w->first_ns >= w->seconds * 1000 * NS_PER_MS)
+        take_warm(w);
+    else
+        take(w);
     return 0;
 }
 
@@ -167,13 +192,14 @@ static int observe(struct watch *w, const char *self, uint64_t seconds, uint64_t
                    {SCAN_MS * NS_PER_MS, SCAN_MS * NS_PER_MS, on_scan, w},
                    {FIRST_LOOK_MS * NS_PER_MS, 0, on_first_look, w}},
         .n_timers = 3,
-        .timeout_ms = seconds * 1000 + interval_ms + 100,
+        .timeout_ms = seconds * 1000 + 3 * interval_ms + 100,
         .signal_fd = -1,
     };
     struct loop_result result;
     struct sysroot root;
     int r = 0;
 
+    w->seconds = seconds;
     if (child_adopt_orphans(e) < 0 || loop_signals_open(&loop.signal_fd, e) < 0 ||
         sysroot_open("/", &root, e) < 0)
         return -1;
@@ -195,12 +221,12 @@ static int report(const struct watch *w)
     size_t n = sampler_count(w->sampler);
     const struct sample *last = n > 0 ? sampler_at(w->sampler, n - 1) : NULL;
 
-    if (!last || w->samples < 2 || n != w->samples)
+    if (!last || w->samples < 2 || w->warm_us == 0 || n != w->samples - 1 + WARM_ROUNDS)
         return 1;
     return printf("{\"cpu_us\":%" PRIu64 ",\"wall_us\":%" PRIu64
-                  ",\"samples\":%zu,\"processes\":%u,\"rss_kib\":%" PRIu64 "}\n",
-                  w->last_cpu_us - w->first_cpu_us, (w->last_ns - w->first_ns) / 1000, n,
-                  last->processes, last->rss_kib) > 0
+                  ",\"samples\":%zu,\"processes\":%u,\"warm_us_per_sample\":%.1f}\n",
+                  w->last_cpu_us - w->first_cpu_us, (w->last_ns - w->first_ns) / 1000, w->samples,
+                  last->processes, (double) w->warm_us / WARM_ROUNDS) > 0
                ? 0
                : 1;
 }
@@ -208,6 +234,27 @@ static int report(const struct watch *w)
 static bool number(const char *text, uint64_t max, uint64_t *out)
 {
     return num_parse_u64(text, strlen(text), max, out) && *out > 0;
+}
+
+/* What the machine takes for a process that wakes and reads one small file, and nothing else. */
+static int control(uint64_t seconds, uint64_t interval_ms)
+{
+    const struct timespec pause = {(time_t) (interval_ms / 1000),
+                                   (long) (interval_ms % 1000 * NS_PER_MS)};
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    uint64_t start_ns = clock_monotonic_ns();
+    uint64_t before = cpu_us();
+    char text[1024];
+
+    while (clock_monotonic_ns() - start_ns < seconds * 1000 * NS_PER_MS) {
+        (void) nanosleep(&pause, NULL); /* a shorter pause is as good */
+        if (pread(fd, text, sizeof text, 0) <= 0)
+            return 1;
+    }
+    return printf("{\"cpu_us\":%" PRIu64 ",\"wall_us\":%" PRIu64 "}\n", cpu_us() - before,
+                  (clock_monotonic_ns() - start_ns) / 1000) > 0
+               ? 0
+               : 1;
 }
 
 int main(int argc, char **argv)
@@ -221,9 +268,14 @@ int main(int argc, char **argv)
 
     if (argc == 3 && strcmp(argv[1], "tree") == 0 && number(argv[2], PROCESSES_MAX, &processes))
         grow(processes - 1);
+    if (argc == 4 && strcmp(argv[1], "control") == 0 && number(argv[2], 3600, &seconds) &&
+        number(argv[3], 60000, &interval_ms))
+        return control(seconds, interval_ms);
     if (argc != 4 || !number(argv[1], 3600, &seconds) || !number(argv[2], 60000, &interval_ms) ||
         !number(argv[3], PROCESSES_MAX, &processes)) {
-        (void) fputs("usage: sampler_cost SECONDS INTERVAL_MS PROCESSES\n", stderr);
+        (void) fputs(
+            "usage: sampler_cost SECONDS INTERVAL_MS PROCESSES | control SECONDS INTERVAL_MS\n",
+            stderr);
         return 2;
     }
     if (observe(&w, argv[0], seconds, interval_ms, argv[3], &e) < 0)
