@@ -12,13 +12,14 @@
 
 #define NAMES_MAX 64
 
-static const struct cli_option global_options[] = {
+const struct cli_option cli_global_options[] = {
     {.name = "directory", .letter = 'C', .value = "DIR", .help = "work as if started in DIR"},
     {.name = "quiet", .letter = 'q', .help = "no talk on standard error, only failures"},
     {.name = "verbose", .letter = 'v', .help = "say more"},
     {.name = "no-color", .help = "no colours (so does NO_COLOR in the environment)"},
     {.name = "no-input", .help = "never ask; accepted for scripts, nothing ever asks"},
 };
+const size_t cli_global_count = ARRAY_LEN(cli_global_options);
 
 static const struct cli_option *find_in(const struct cli_option *table, size_t n, const char *name,
                                         size_t len, char letter)
@@ -36,7 +37,7 @@ static const struct cli_option *find(const struct command *cmd, const char *name
 {
     const struct cli_option *o = find_in(cmd->options, cmd->n_options, name, len, letter);
 
-    return o ? o : find_in(global_options, ARRAY_LEN(global_options), name, len, letter);
+    return o ? o : find_in(cli_global_options, ARRAY_LEN(cli_global_options), name, len, letter);
 }
 
 static int unknown_option(const struct command *cmd, const char *word, size_t len, struct err *e)
@@ -47,8 +48,8 @@ static int unknown_option(const struct command *cmd, const char *word, size_t le
 
     for (size_t i = 0; i < cmd->n_options && n < NAMES_MAX; i++)
         names[n++] = cmd->options[i].name;
-    for (size_t i = 0; i < ARRAY_LEN(global_options) && n < NAMES_MAX; i++)
-        names[n++] = global_options[i].name;
+    for (size_t i = 0; i < ARRAY_LEN(cli_global_options) && n < NAMES_MAX; i++)
+        names[n++] = cli_global_options[i].name;
     if (len < sizeof(copy)) {
         memcpy(copy, word, len);
         copy[len] = '\0';

@@ -68,6 +68,10 @@ struct command {
 /* Every command, in help order; ends with NULL. A new command adds its row in commands.c. */
 extern const struct command *const command_table[];
 
+/* What every command takes besides its own: -C, -q and so on. */
+extern const struct cli_option cli_global_options[];
+extern const size_t cli_global_count;
+
 /* Parses argv[0..argc) against the command's table and the global options. ERR_USAGE with a "did
  * you mean". */
 int cli_parse(struct cli *c, const struct command *cmd, int argc, char **argv, struct cli_args *out,

@@ -87,6 +87,7 @@ const struct command command_completion = {
     .summary = "completion for the shell",
     .synopsis = "bash",
     .examples = "  eval \"$(cleanrun completion bash)\"\n",
+    .notes = "Exit: 0, or 2 for another shell than bash.\n",
     .min_args = 1,
     .max_args = 1,
     .run = run,

@@ -13,6 +13,19 @@
 
 #define TOPICS_MAX 8
 
+static void put_option(FILE *out, const struct cli_option *o)
+{
+    char name[80];
+    char letter[8] = "";
+
+    if (o->letter)
+        (void) snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+    (void) snprintf(name, sizeof(name), "%s--%s%s%s%s", letter, o->name,
+                    o->value ? (o->optional ? "[=" : " ") : "", o->value ? o->value : "",
+                    o->value && o->optional ? "]" : ""); /* our own tables: fits */
+    PUT("  %-28s %s%s\n", name, o->help, o->repeats ? " (repeatable)" : "");
+}
+
 void help_overview(FILE *out)
 {
     PUT("cleanrun: performance gates that never go green without their experiment\n\n");
@@ -23,21 +36,11 @@ void help_overview(FILE *out)
     PUT("Commands:\n");
     for (size_t i = 0; command_table[i]; i++)
         PUT("  %-18s %s\n", command_table[i]->name, command_table[i]->summary);
+    PUT("\nOptions of every command:\n");
+    for (size_t i = 0; i < cli_global_count; i++)
+        put_option(out, &cli_global_options[i]);
+    PUT("  %-28s what the command does, its options and exit codes\n", "-h, --help");
     PUT("\nTopics: cleanrun help exit-codes | environment | identity | reasons | definition\n");
-    PUT("Every command has --help. -C DIR works elsewhere, -q is quiet, -v says more.\n");
-}
-
-static void put_option(FILE *out, const struct cli_option *o)
-{
-    char name[80];
-    char letter[8] = "";
-
-    if (o->letter)
-        (void) snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-    (void) snprintf(name, sizeof(name), "%s--%s%s%s", letter, o->name,
-                    o->value ? (o->optional ? "[=" : " ") : "",
-                    o->value ? o->value : ""); /* our own tables: fits */
-    PUT("  %-28s %s%s\n", name, o->help, o->repeats ? " (repeatable)" : "");
 }
 
 void help_command(FILE *out, const struct command *cmd)
@@ -81,11 +84,10 @@ static void topic_environment(FILE *out)
     PUT("For cleanrun:\n"
         "  XDG_STATE_HOME       run directories and checkouts are below $XDG_STATE_HOME/cleanrun "
         "(default ~/.local/state)\n"
-        "  CLEANRUN_SERVER      server address for push and status\n"
+        "  CLEANRUN_SERVER      server address for run, push and status\n"
         "  CLEANRUN_TOKEN_FILE  file with the token, mode 0600\n"
         "  CLEANRUN_LOCK        the machine's lock file (default /run/lock/cleanrun.lock): one "
         "measurement at a time\n"
-        "  CLEANRUN_LOG         debug, info, warn or error\n"
         "  NO_COLOR, CLICOLOR_FORCE\n\n"
         "Programs that cleanrun starts get an emptied environment: PATH, LANG=C.UTF-8, TZ=UTC and "
         "TMPDIR=/tmp, what the\n"

@@ -67,20 +67,34 @@ static const struct admin_command commands[] = {
 
 const char *admin_help(void)
 {
-    return "\nAdministration (on the data directory; --data DIR or CLEANRUN_SERVER_DATA):\n"
-           "  project add OWNER/NAME [--private] | set OWNER/NAME [--private|--public]\n"
-           "        [--tickets optional|required] [--deadline SECONDS] | list\n"
+    return "\nAdministration, on the data directory (--data DIR with every command, else\n"
+           "CLEANRUN_SERVER_DATA, else CLEANRUN_DATA, else " CONFIG_DATA_DEFAULT "):\n"
+           "  project add OWNER/NAME [--private]\n"
+           "  project set OWNER/NAME [--private|--public] [--tickets optional|required]\n"
+           "        [--deadline SECONDS]\n"
+           "  project list\n"
            "  runner add NAME --class CLASS --key PUB.pem --project OWNER/NAME\n"
            "        [--not-before TIME] [--not-after TIME]\n"
-           "  runner revoke NAME --reason TEXT [--since TIME] | list\n"
-           "  token add NAME --scope read|upload|review|admin [--project P]   printed once\n"
-           "  token revoke NAME | list\n"
-           "  baseline approve RUN --project P --gate G --reviewer NAME --reason TEXT\n"
-           "  baseline import DIR --legacy --project P --gate G --class C --definition FILE\n"
-           "        --reviewer NAME --reason TEXT [--commit HEX]   history only, never judges\n"
-           "  baseline list [--project P]\n"
-           "  migrate | fsck | gc [--dry-run] [--keep SECONDS] | backup DIR | restore DIR\n"
-           "  config | log [--limit N]\n";
+           "  runner revoke NAME --reason TEXT [--since TIME]\n"
+           "  runner list\n"
+           "  token add NAME --scope read|upload|review|admin [--project OWNER/NAME]\n"
+           "        the token is printed once\n"
+           "  token revoke NAME\n"
+           "  token list\n"
+           "  baseline approve RUN --project OWNER/NAME --gate GATE --reviewer NAME\n"
+           "        --reason TEXT\n"
+           "  baseline import DIR --legacy --project OWNER/NAME --gate GATE --class CLASS\n"
+           "        --definition FILE --reviewer NAME --reason TEXT [--commit HEX]\n"
+           "        unsigned history, shown and never judging\n"
+           "  baseline list [--project OWNER/NAME]\n"
+           "  migrate                      applies new migrations of the database\n"
+           "  fsck                         checks every object, row and signature\n"
+           "  gc [--dry-run] [--keep SECONDS]\n"
+           "        removes uploads that no run names, after a day\n"
+           "  backup DIR                   a complete copy; DIR is new or empty\n"
+           "  restore DIR                  from a backup into a new data directory\n"
+           "  config                       the settings that apply, without secrets\n"
+           "  log [--limit N]              who changed what\n";
 }
 
 bool admin_knows(const char *command)

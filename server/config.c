@@ -146,6 +146,8 @@ int config_parse(int argc, char *const argv[], char *const environment[], struct
         if (!values[s] && settings[s].env)
             values[s] = config_env(environment, settings[s].env);
     }
+    if (!values[DATA])
+        values[DATA] = config_env(environment, "CLEANRUN_DATA");
     c.data = values[DATA] ? values[DATA] : CONFIG_DATA_DEFAULT;
     c.listen = values[LISTEN] ? values[LISTEN] : CONFIG_LISTEN_DEFAULT;
     c.base_url = values[BASE_URL];

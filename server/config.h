@@ -11,7 +11,7 @@
 #include "base/err.h"
 
 struct config {
-    const char *data;      /* --data, CLEANRUN_SERVER_DATA, /var/lib/cleanrun */
+    const char *data;      /* --data, CLEANRUN_SERVER_DATA, CLEANRUN_DATA, /var/lib/cleanrun */
     const char *listen;    /* --listen, CLEANRUN_SERVER_LISTEN, 127.0.0.1:8620 */
     const char *base_url;  /* --base-url, CLEANRUN_SERVER_BASE_URL; NULL: http://<listen> */
     const char *templates; /* --templates, CLEANRUN_SERVER_TEMPLATES; NULL: those in the program */

@@ -26,15 +26,22 @@ static void print_help(FILE *out)
 {
     (void) fprintf(
         out,
+        "  cleanrun-server project add owner/name\n"
+        "  cleanrun-server serve --data /var/lib/cleanrun --listen 127.0.0.1:8620\n\n"
         "Usage: cleanrun-server COMMAND [OPTION...]\n\n"
-        "  serve --data DIR --listen ADDR:PORT [--base-url URL] [--templates DIR]\n"
+        "  serve [--data DIR] [--listen ADDR:PORT] [--base-url URL] [--templates DIR]\n"
         "        [--threads N] [--port-file FILE] [--idle-timeout S] [--header-timeout S]\n"
-        "        [--drain-timeout S]   answers HTTP until SIGTERM\n"
-        "  healthcheck [--listen ADDR:PORT]   exit 0 when the server is ready\n"
+        "        [--drain-timeout S]\n"
+        "        answers HTTP until SIGTERM\n"
+        "  healthcheck [--listen ADDR:PORT]\n"
+        "        exit 0 when the server is ready, 1 when not\n"
         "  version\n"
         "%s"
-        "\nOptions of serve may also come from the environment: CLEANRUN_SERVER_DATA,\n"
-        "CLEANRUN_SERVER_LISTEN, CLEANRUN_SERVER_BASE_URL and so on; a flag wins.\n",
+        "\nOptions of serve may also come from the environment, a flag wins:\n"
+        "CLEANRUN_SERVER_DATA, _LISTEN, _BASE_URL, _TEMPLATES, _THREADS, _IDLE_TIMEOUT,\n"
+        "_HEADER_TIMEOUT and _DRAIN_TIMEOUT. CLEANRUN_LOG: debug, info (default), warn or error.\n"
+        "\nExit: 0 done; 1 healthcheck: not ready; 2 usage, or it could not be done;\n"
+        "5 evidence or stored data is broken (fsck, and reviews of damaged runs).\n",
         admin_help());
 }
 
