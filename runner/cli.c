@@ -15,7 +15,7 @@
 const struct cli_option cli_global_options[] = {
     {.name = "directory", .letter = 'C', .value = "DIR", .help = "work as if started in DIR"},
     {.name = "quiet", .letter = 'q', .help = "no talk on standard error, only failures"},
-    {.name = "verbose", .letter = 'v', .help = "say more"},
+    {.name = "verbose", .letter = 'v', .help = "add the code of a failure to its message"},
     {.name = "no-color", .help = "no colours (so does NO_COLOR in the environment)"},
     {.name = "no-input", .help = "never ask; accepted for scripts, nothing ever asks"},
 };
@@ -173,7 +173,8 @@ bool cli_has(const struct cli_args *a, const char *name)
 int cli_fail(const struct cli *c, const struct err *e)
 {
     /* A broken standard error is no reason to stop. */
-    (void) fprintf(c->err, "cleanrun %s: %s\n", c->command, e->text);
+    (void) fprintf(c->err, "cleanrun %s: %s%s%s%s\n", c->command, e->text,
+                   c->verbose ? " [" : "", c->verbose ? e->code : "", c->verbose ? "]" : "");
     switch (e->kind) {
     case ERR_TRUST:
         return EXIT_INVALID;
