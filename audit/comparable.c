@@ -1,4 +1,5 @@
 /* Manifest-level identity: are the two runs the same experiment on comparable machines from known sources? */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +138,69 @@ static void check_facts(const struct audit_input *in, struct findings *f)
     check_fact(&conditioning, f);
 }
 
+struct place {
+    const char *pointer; /* an object of variables in the manifest */
+    const char *whose;
+};
+
+/* One variable: set to the same text on both sides. Absent means that it was not set, which is known. */
+static void check_variable(const struct audit_input *in, const struct place *at, const char *name, struct findings *f)
+{
+    AUTO_FREE char *pointer = pointer_join(at->pointer, name);
+    char label[200];
+    struct fact_check c = { in->baseline.manifest, in->current.manifest, pointer, label,
+                            "what the caller's environment lets through may change what is built and measured" };
+    struct finding what = { .code = "NC-IDENTITY-DIFFERS",
+                            .field = pointer,
+                            .baseline = json_get(pointer_get(c.baseline, at->pointer), name),
+                            .current = json_get(pointer_get(c.current, at->pointer), name) };
+
+    if (!pointer) {
+        f->marks.failed = true;
+        return;
+    }
+    (void) snprintf(label, sizeof label, "%s variable %.100s", at->whose, name); /* fits */
+    if ((what.baseline && !cJSON_IsString(what.baseline)) || (what.current && !cJSON_IsString(what.current))) {
+        what.code = "NC-IDENTITY-MISSING";
+        findings_reason(f, &what, "the value of the %s is not recorded", label);
+    } else if (!what.baseline || !what.current || !json_equal(what.baseline, what.current)) {
+        fact_differs(&c, &what, f);
+    }
+}
+
+/* The environment of the build or of the program, every variable that either side had. */
+static void check_variables(const struct audit_input *in, const struct place *at, struct findings *f)
+{
+    struct finding what = { .code = "NC-IDENTITY-MISSING",
+                            .field = at->pointer,
+                            .baseline = pointer_get(in->baseline.manifest, at->pointer),
+                            .current = pointer_get(in->current.manifest, at->pointer) };
+    const cJSON *member = NULL;
+
+    if (!cJSON_IsObject(what.baseline) || !cJSON_IsObject(what.current)) {
+        findings_reason(f, &what, "the %s's environment is unknown %s", at->whose,
+                        cJSON_IsObject(what.current)    ? "in the baseline"
+                        : cJSON_IsObject(what.baseline) ? "in the current run"
+                                                        : "on both sides");
+        return;
+    }
+    cJSON_ArrayForEach(member, what.baseline)
+        check_variable(in, at, member->string, f);
+    cJSON_ArrayForEach(member, what.current)
+    {
+        if (!json_get(what.baseline, member->string))
+            check_variable(in, at, member->string, f);
+    }
+}
+
+static void check_environments(const struct audit_input *in, struct findings *f)
+{
+    static const struct place places[] = { { "/build/environment", "build" }, { "/environment", "program" } };
+
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        check_variables(in, &places[i], f);
+}
+
 static void check_class(const struct audit_input *in, struct findings *f)
 {
     const char *baseline = text_at(in->baseline.manifest, "/class");
@@ -200,47 +264,45 @@ static const char *experiment_of(const struct audit_side *side, char hex[DIGEST_
     return text_at(side->manifest, "/definition/experiment_sha256");
 }
 
-static void say_key(const cJSON *row, const char *what_differs, struct findings *f)
+/* One differing key; a list is one key, whatever of it differs. */
+static int say_key(const cJSON *row, const char *what_differs, struct findings *f, struct err *e)
 {
     const cJSON *field = json_get(row, "field");
+    const char *at = cJSON_IsString(field) ? field->valuestring : "";
+    AUTO_VALUE_ELEMENTS struct value_elements elements = { 0 };
     struct finding what = { .code = "NC-DEFINITION",
-                            .field = cJSON_IsString(field) ? field->valuestring : NULL,
+                            .field = at,
                             .baseline = json_get(row, "baseline"),
                             .current = json_get(row, "current") };
     AUTO_BUF struct buf text = { 0 };
 
     buf_init(&text, LIMIT_KIB(2));
-    value_text(&text, what.baseline, 100);
-    buf_puts(&text, " → ");
-    value_text(&text, what.current, 100);
-    findings_reason(f, &what, "%s: %s %s", what_differs, what.field ? what.field : "", text.data ? text.data : "");
+    if (value_differences(at, what.baseline, what.current, &elements, e) < 0)
+        return -1;
+    value_elements_text(&text, &elements, strlen(at), 100);
+    if (buf_check(&text, e) < 0)
+        return -1;
+    if (cJSON_IsArray(what.baseline) && cJSON_IsArray(what.current))
+        what.elements = &elements;
+    findings_reason(f, &what, "%s: %s %s", what_differs, at, text.data);
+    return 0;
 }
 
-/* Lists the keys in which two definitions differ, lists element by element. Returns how many, or -1. */
+/* Tells the keys in which two definitions differ. Returns how many, or -1. */
 static int list_keys(const struct definition *baseline, const struct definition *current, const char *what_differs,
                      struct findings *f, struct err *e)
 {
     AUTO_JSON cJSON *rows = NULL;
     const cJSON *row = NULL;
-    const cJSON *element = NULL;
     int n = 0;
 
     if (definition_experiment_diff(baseline, current, &rows, e) < 0)
         return -1;
     cJSON_ArrayForEach(row, rows)
     {
-        const cJSON *field = json_get(row, "field");
-        AUTO_JSON cJSON *elements = NULL;
-
-        if (!cJSON_IsString(field))
-            continue;
-        if (value_differences(field->valuestring, json_get(row, "baseline"), json_get(row, "current"), &elements, e) < 0)
+        if (say_key(row, what_differs, f, e) < 0)
             return -1;
-        cJSON_ArrayForEach(element, elements)
-        {
-            say_key(element, what_differs, f);
-            n++;
-        }
+        n++;
     }
     return n;
 }
@@ -375,6 +437,7 @@ int comparable_manifests(const struct audit_input *in, const struct policy *p, s
     if (!in->baseline.legacy)
         check_source(in, false, f);
     check_facts(in, f);
+    check_environments(in, f);
     return check_definition(in, f, e);
 }
 

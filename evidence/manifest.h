@@ -16,6 +16,7 @@
  *  "executable":null|{"name","sha256","size":n,
  *               "resolved":"path|cargo-messages|meson-introspection","mapped":[{"name","sha256"}]},
  *  "build":{"command":[],"exit_code":0,"environment":{},"rejected_patterns":[],"profile":{}},
+ *  "environment":{}|null,
  *  "machine":{"facts":{…experiment/facts.h…},"readings":{…never identity…}},
  *  "interference":{"before":{},"during":{}},
  *  "ticket":null|{}, "baseline":null|{"id","evidence_sha256","manifest_sha256"},

@@ -408,6 +408,11 @@ static int build(const cJSON *v, struct err *e)
     return check_members(v, members, ARRAY_LEN(members), e);
 }
 
+static int environment(const cJSON *v, struct err *e)
+{
+    return cJSON_IsNull(v) ? 0 : text_map(v, e);
+}
+
 static int machine(const cJSON *v, struct err *e)
 {
     static const struct member members[] = {{"facts", text_map}, {"readings", any_object}};
@@ -510,6 +515,7 @@ static const struct member manifest_members[] = {
     {"source", source},
     {"executable", executable},
     {"build", build},
+    {"environment", environment},
     {"machine", machine},
     {"interference", interference},
     {"ticket", object_or_null},

@@ -84,16 +84,11 @@ static const struct capture_rename *rename_at(const char *p, size_t left,
     return NULL;
 }
 
-int capture_scrub(int dir_fd, const char *name, const struct capture_rename *renames, size_t n,
-                  struct err *e)
+bool capture_replace(const char *text, size_t len, const struct capture_rename *renames, size_t n,
+                     struct buf *out)
 {
-    AUTO_FREE char *text = NULL;
-    size_t len = 0, kept = 0;
-    AUTO_BUF struct buf b = {.data = NULL};
+    size_t kept = 0;
 
-    buf_init(&b, LIMIT_LOG * 4);
-    if (file_read_at(dir_fd, name, LIMIT_LOG + LIMIT_MIB(1), &text, &len, e) < 0)
-        return -1;
     for (size_t i = 0; i < len;) {
         const struct capture_rename *r =
             text[i] == '/' ? rename_at(text + i, len - i, renames, n) : NULL;
@@ -102,14 +97,27 @@ int capture_scrub(int dir_fd, const char *name, const struct capture_rename *ren
             i++;
             continue;
         }
-        buf_put(&b, text + kept, i - kept);
-        buf_puts(&b, r->to);
+        buf_put(out, text + kept, i - kept);
+        buf_puts(out, r->to);
         i += strlen(r->from);
         kept = i;
     }
-    if (kept == 0)
+    buf_put(out, text + kept, len - kept);
+    return kept > 0;
+}
+
+int capture_scrub(int dir_fd, const char *name, const struct capture_rename *renames, size_t n,
+                  struct err *e)
+{
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
+    AUTO_BUF struct buf b = {.data = NULL};
+
+    buf_init(&b, LIMIT_LOG * 4);
+    if (file_read_at(dir_fd, name, LIMIT_LOG + LIMIT_MIB(1), &text, &len, e) < 0)
+        return -1;
+    if (!capture_replace(text, len, renames, n, &b))
         return 0;
-    buf_put(&b, text + kept, len - kept);
     if (buf_check(&b, e) < 0)
         return -1;
     return file_write_at(dir_fd, name, b.data, b.len, 0644, e);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 
@@ -28,10 +29,13 @@ int capture_data(void *context, const char *bytes, size_t len, struct err *e) MU
 int capture_note(struct capture *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void capture_close(struct capture *c); /* accepts a closed one */
 
-/* Replaces every `from` that is followed by '/', '\0', a quote or white space with `to`, whole file
- * at once. */
 struct capture_rename {
     const char *from, *to;
 };
+/* Appends the text to `out` (check that) with `to` for every `from` that is followed by '/', '\0', a
+ * quote or white space; says whether there was one. */
+bool capture_replace(const char *text, size_t len, const struct capture_rename *renames, size_t n,
+                     struct buf *out);
+/* The same in a file, whole at once. */
 int capture_scrub(int dir_fd, const char *name, const struct capture_rename *renames, size_t n,
                   struct err *e) MUST_CHECK;

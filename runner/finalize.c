@@ -22,6 +22,7 @@
 #include "runner/manifest_make.h"
 #include "runner/report.h"
 #include "runner/run.h"
+#include "runner/scrub.h"
 
 #define SAMPLES_DIR "samples"
 #define SAMPLES_FILE "samples/process.csv"
@@ -344,32 +345,6 @@ static int write_host(struct run *r, struct err *e)
     return j ? write_json(r, "host.json", j, e) : -1;
 }
 
-/* Logs lose the caller's own paths before they are hashed. */
-static int scrub_logs(struct run *r, struct err *e)
-{
-    static const char *const logs[] = {BUILD_LOG, BUILD_MESSAGES, RUN_LOG};
-    const char *home = cli_env(r->cli, "HOME");
-    AUTO_FREE char *partial = NULL;
-
-    if (asprintf(&partial, "%s.partial", r->dir.path) < 0) {
-        partial = NULL;
-        return err_set(e, ERR_NOMEM, "finalize.memory", "out of memory");
-    }
-    const struct capture_rename renames[] = {
-        {partial, "{run}"},
-        {r->git.root, "{source}"},
-        {home ? home : "", "{home}"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(logs); i++) {
-        if (faccessat(r->dir.fd, logs[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;
-        if (capture_scrub(r->dir.fd, logs[i], renames, ARRAY_LEN(renames), e) < 0)
-            return err_wrap(e, "%s", logs[i]);
-    }
-    return 0;
-}
-
 static void note_faults(struct run *r)
 {
     int fd =
@@ -398,6 +373,8 @@ static int finish(struct finish *f, struct err *e)
     struct run *r = f->run;
 
     r->stage = "finish";
+    if (scrub_environments(r, e) < 0)
+        return -1;
     if (r->measured && finish_measured(f, e) < 0)
         return -1;
     if (judge_source(r, e) < 0 || judge_bytes(r, e) < 0 || write_environment(r, e) < 0 ||

@@ -8,6 +8,8 @@
 #include "base/json_out.h"
 #include "base/limits.h"
 
+#define REASONS_TOLD 20
+
 static const char *failed_check(const struct acceptance *a)
 {
     const cJSON *check = NULL;
@@ -83,6 +85,25 @@ static void tell_json(struct finish *f, int code)
         (void) fprintf(r->cli->out, "%s\n", b.data); /* flushed and checked by main */
 }
 
+/* Why the comparison refused; audit.md has the rest of a long list. */
+static void tell_reasons(const struct finish *f)
+{
+    const cJSON *reason = NULL;
+    size_t n = 0;
+
+    if (!f->has_audit)
+        return;
+    cJSON_ArrayForEach(reason, json_get(f->audit.document, "reasons"))
+    {
+        if (n++ == REASONS_TOLD) {
+            cli_say(f->run->cli, "  - and more: audit.md lists every reason");
+            return;
+        }
+        cli_say(f->run->cli, "  - %s: %s", json_get(reason, "code")->valuestring,
+                json_get(reason, "text")->valuestring);
+    }
+}
+
 void finish_tell(struct finish *f, int code)
 {
     struct run *r = f->run;
@@ -93,6 +114,7 @@ void finish_tell(struct finish *f, int code)
     }
     for (size_t i = 0; i < r->n_faults; i++)
         cli_say(r->cli, "  - %s", r->faults[i] ? r->faults[i] : "?");
+    tell_reasons(f);
     if (f->has_acceptance && f->acceptance.verdict == ACCEPTANCE_FAIL)
         cli_say(r->cli, "acceptance FAIL, first at: %s (acceptance.json lists every check)",
                 failed_check(&f->acceptance));

@@ -108,20 +108,13 @@ int manifest_environment(const cJSON *record, cJSON **out, struct err *e)
     json_doc_init_object(&d);
     cJSON_ArrayForEach(item, json_get(record, "defaults"))
     {
-        bool replaced = json_get(set, item->string) != NULL;
-        const cJSON *name = NULL;
-
-        cJSON_ArrayForEach(name, passed)
-        {
-            replaced = replaced || !strcmp(name->valuestring, item->string);
-        }
-        if (!replaced)
+        if (!json_get(set, item->string) && !json_get(passed, item->string))
             json_add_string(&d, NULL, item->string, item->valuestring);
     }
     cJSON_ArrayForEach(item, passed)
     {
-        if (!json_get(set, item->valuestring) && !json_get(d.root, item->valuestring))
-            json_add_null(&d, NULL, item->valuestring);
+        if (!json_get(set, item->string))
+            json_add_string(&d, NULL, item->string, item->valuestring);
     }
     cJSON_ArrayForEach(item, set)
     {
@@ -147,6 +140,21 @@ static int add_build(struct json_doc *d, const struct run *r, struct err *e)
     json_add_string(d, profile, "allocator", r->plan.build.allocator);
     json_add_copy(d, profile, "expected", json_get(r->plan.build.profile, "expect"));
     json_add_copy(d, profile, "messages", r->artifact.details);
+    return 0;
+}
+
+/* Of the measured program; null when nothing ran. */
+static int add_environment(struct json_doc *d, const struct run *r, struct err *e)
+{
+    cJSON *environment = NULL;
+
+    if (!r->measured) {
+        json_add_null(d, NULL, "environment");
+        return 0;
+    }
+    if (manifest_environment(r->measure.environment, &environment, e) < 0)
+        return -1;
+    json_add(d, NULL, "environment", environment);
     return 0;
 }
 
@@ -223,7 +231,8 @@ int manifest_make(const struct manifest_parts *p, cJSON **out, struct err *e)
     json_doc_init_object(&d);
     add_head(&d, p);
     add_outcome(&d, p);
-    if (add_source(&d, r, e) < 0 || add_executable(&d, r, e) < 0 || add_build(&d, r, e) < 0)
+    if (add_source(&d, r, e) < 0 || add_executable(&d, r, e) < 0 || add_build(&d, r, e) < 0 ||
+        add_environment(&d, r, e) < 0)
         return -1;
     add_machine(&d, r);
     add_baseline(&d, &r->reference);

@@ -13,6 +13,10 @@
 #define RUN_TIMEOUT_MS ((uint64_t) 2 * 60 * 60 * 1000)
 #define VARIABLES_MAX 512
 #define DEFAULT_RATE 499.0
+/* What is let through is written into the manifest, whose size is limited. */
+#define PASSED_NAME_MAX 100
+#define PASSED_VALUE_MAX LIMIT_KIB(16)
+#define PASSED_MAX LIMIT_KIB(64)
 
 static const char *const mode_words[PLAN_MODE_MAX] = {
     [PLAN_CLEAN] = "clean",   [PLAN_CPU] = "cpu",           [PLAN_TIMING] = "timing",
@@ -253,10 +257,29 @@ static bool allowed(const cJSON *allow, const char *name)
     return false;
 }
 
-/* What `allow` lets through, in the caller's order. */
+static int check_recordable(const char *name, const char *value, size_t total, struct err *e)
+{
+    const char *why = NULL;
+
+    if (!text_is_utf8(name, strlen(name)) || !text_is_utf8(value, strlen(value)))
+        why = "is not UTF-8";
+    else if (strlen(name) > PASSED_NAME_MAX || strlen(value) > PASSED_VALUE_MAX)
+        why = "is too long";
+    else if (total > PASSED_MAX)
+        why = "is one too many: together they are too long";
+    return why ? err_set(e, ERR_USAGE, "plan.environment",
+                         "env.allow lets the variable '%.100s' through, but it can't be recorded: "
+                         "it %s; unset it",
+                         name, why)
+               : 0;
+}
+
+/* What `allow` lets through, in the caller's order; of a name that comes twice, the last. */
 static int pass_through(struct variables *v, const cJSON *allow, char *const *own, struct arena *a,
                         struct json_doc *record, cJSON *passed, struct err *e)
 {
+    size_t total = 0;
+
     for (; own && *own; own++) {
         const char *equals = strchr(*own, '=');
         const char *name = equals ? arena_memdup(a, *own, (size_t) (equals - *own)) : NULL;
@@ -267,7 +290,11 @@ static int pass_through(struct variables *v, const cJSON *allow, char *const *ow
             return arena_full(e);
         if (!allowed(allow, name))
             continue;
-        json_add_string(record, passed, NULL, name);
+        total += strlen(*own);
+        if (check_recordable(name, equals + 1, total, e) < 0)
+            return -1;
+        cJSON_DeleteItemFromObjectCaseSensitive(passed, name);
+        json_add_string(record, passed, name, equals + 1);
         if (assign(v, name, equals + 1, e) < 0)
             return -1;
     }
@@ -295,7 +322,7 @@ int plan_environment(const struct plan_sources *from, struct arena *a, const cha
     struct variables *v = arena_alloc(a, sizeof(*v));
     AUTO_JSON_DOC struct json_doc record = {.root = NULL};
     const cJSON *item = NULL;
-    cJSON *part;
+    cJSON *part, *passed;
 
     if (!v)
         return arena_full(e);
@@ -306,8 +333,8 @@ int plan_environment(const struct plan_sources *from, struct arena *a, const cha
         if (assign(v, defaults[i].name, defaults[i].value, e) < 0)
             return -1;
     }
-    part = json_add_array(&record, NULL, "passed");
-    if (pass_through(v, json_get(from->env, "allow"), from->own, a, &record, part, e) < 0)
+    passed = json_add_object(&record, NULL, "passed");
+    if (pass_through(v, json_get(from->env, "allow"), from->own, a, &record, passed, e) < 0)
         return -1;
     part = json_add_object(&record, NULL, "set");
     cJSON_ArrayForEach(item, json_get(from->env, "set"))
@@ -316,9 +343,11 @@ int plan_environment(const struct plan_sources *from, struct arena *a, const cha
         if (assign(v, item->string, item->valuestring, e) < 0)
             return -1;
     }
-    for (size_t i = 0; i < from->n_extra; i++)
+    for (size_t i = 0; i < from->n_extra; i++) {
+        cJSON_DeleteItemFromObjectCaseSensitive(passed, from->extra[i].name);
         if (assign(v, from->extra[i].name, from->extra[i].value, e) < 0)
             return -1;
+    }
     if (join(v, a, out, e) < 0)
         return -1;
     if (!out_record)

@@ -79,8 +79,8 @@ struct plan_variable {
 /* The emptied environment plus defaults, what `allow` lets through from `own`, what `set` assigns,
  * and `extra` (strongest last). Placeholders are the caller's: `extra` may repeat a name of `set`
  * with its text filled in, the record keeps the text as defined. *out_record (may be NULL) is
- * {set{}, passed[], defaults{}}: values only of what does not come from the caller's environment,
- * so nothing personal is recorded. */
+ * {set{}, passed{}, defaults{}}; scrub_environment takes the caller's own paths out of what was
+ * passed. A passed variable that can't be recorded (no UTF-8, too long) is ERR_USAGE. */
 struct plan_sources {
     const cJSON *env; /* {set, allow, reject} or NULL */
     char *const *own; /* the caller's environment */

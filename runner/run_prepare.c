@@ -94,13 +94,28 @@ static int check_preconditions(struct run *r, struct err *e)
     return reference_open(r->options.baseline, r->options.baseline_sha256, &r->reference, e);
 }
 
+/* What can't be recorded is refused now, not when the evidence is written. */
+static int check_environments(struct run *r, struct err *e)
+{
+    const cJSON *const rules[] = {r->plan.build.env, r->plan.run.env};
+    const char *const *ignored = NULL;
+
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        struct plan_sources from = {.env = rules[i], .own = r->cli->environment};
+
+        if (plan_environment(&from, &r->arena, &ignored, NULL, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int read_definition(struct run *r, struct err *e)
 {
     if (open_definition(r, e) < 0 || choose_gate(r, e) < 0 || name_project(r, e) < 0 ||
         plan_read(r->definition, r->options.mode, &r->plan, e) < 0)
         return -1;
     if (envguard_check(&r->plan, r->cli->environment, e) < 0 ||
-        envguard_patterns(&r->plan, &r->patterns, e) < 0)
+        envguard_patterns(&r->plan, &r->patterns, e) < 0 || check_environments(r, e) < 0)
         return -1;
     return envguard_profile(&r->plan, r->git.root_fd, e);
 }

@@ -205,6 +205,40 @@ static void every_fact_is_identity(void **state)
     sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", "/machine/facts/moon");
 }
 
+/* What a definition lets through of the caller's environment is part of the experiment. */
+static void every_variable_is_identity(void **state)
+{
+    static const char *const places[] = { "/build/environment", "/environment" };
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        char at[128];
+
+        for (int side = 0; side < 2; side++) {
+            (void) snprintf(at, sizeof at, "%s/FLAGS", places[i]); /* set on one side only */
+            sides_init(&s);
+            sides_put_text(side ? s.current.manifest : s.baseline.manifest, at, "\"\"");
+            sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-DIFFERS", at);
+            (void) snprintf(at, sizeof at, "%s/PATH", places[i]);
+            sides_init(&s);
+            sides_put_text(side ? s.current.manifest : s.baseline.manifest, at, "\"/other\"");
+            sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-DIFFERS", at);
+            sides_init(&s);
+            sides_put_text(side ? s.current.manifest : s.baseline.manifest, places[i], "null");
+            sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", places[i]);
+        }
+        sides_init(&s); /* passed through, and nobody wrote down what: unknown on both is no match */
+        sides_put_text(s.baseline.manifest, at, "null");
+        sides_put_text(s.current.manifest, at, "null");
+        sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", at);
+        sides_init(&s); /* set to nothing is known */
+        sides_put_text(s.baseline.manifest, at, "\"\"");
+        sides_put_text(s.current.manifest, at, "\"\"");
+        sides_expect(&s, VERDICT_OK, NULL, NULL);
+    }
+}
+
 static void flip_report(const char *pointer, const char *json, int side)
 {
     struct sides s;
@@ -305,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_experiment_field_is_identity),
         cmocka_unit_test(every_fact_is_identity),
+        cmocka_unit_test(every_variable_is_identity),
         cmocka_unit_test(every_report_identity_field_is_identity),
         cmocka_unit_test(random_edits_never_give_a_number_without_identity),
     };

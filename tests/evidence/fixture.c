@@ -44,6 +44,7 @@ static const char template[] =
     "\"build\":{\"command\":[\"meson\",\"compile\"],\"exit_code\":0,\"environment\":{\"LANG\":"
     "\"C\"},"
     "\"rejected_patterns\":[\"LD_*\"],\"profile\":{}},"
+    "\"environment\":{\"LANG\":\"C\"},"
     "\"machine\":{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":{}},"
     "\"interference\":{\"before\":{},\"during\":{}},\"ticket\":null,\"baseline\":null,"
     "\"conditioning\":{\"steps\":[],\"sha256\":\"" NO_STEPS "\"},"

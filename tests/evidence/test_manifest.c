@@ -102,7 +102,7 @@ static void every_member_is_needed_and_no_other_is_known(void **state)
         (void) snprintf(pointer, sizeof pointer, "/%s", c->string);
         refused(e, 1, "is missing");
     }
-    assert_int_equal(n, 30);
+    assert_int_equal(n, 31);
     {
         static const struct edit extra[] = {
             {"/exitcode", "0"},

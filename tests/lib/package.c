@@ -403,7 +403,7 @@ static cJSON *make_manifest(const struct maker *k)
     buf_puts(&b, "\"build\":{\"command\":");
     json_write(&b, pointer_get(k->gate->experiment, "/build/command"), JSON_COMPACT);
     buf_puts(&b, ",\"exit_code\":0,\"environment\":{},\"rejected_"
-                 "patterns\":[],\"profile\":{}},"
+                 "patterns\":[],\"profile\":{}},\"environment\":{},"
                  "\"machine\":{\"facts\":{");
     put_facts(k, &b);
     buf_puts(&b, "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":"

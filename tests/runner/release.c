@@ -38,6 +38,7 @@ static const char manifest_template[] =
     "\"mapped\":[]},"
     "\"build\":{\"command\":[\"cargo\"],\"exit_code\":0,\"environment\":{},\"rejected_patterns\":[]"
     ",\"profile\":{}},"
+    "\"environment\":{},"
     "\"machine\":{\"facts\":{},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},"
     "\"ticket\":null,"
     "\"baseline\":null,\"conditioning\":{\"steps\":[],\"sha256\":" HASH

@@ -138,6 +138,9 @@ static void what_the_manifests_say_is_identity(void **state)
         { "/machine/facts/kernel", "\"7.0\"", "NC-IDENTITY-DIFFERS" },
         { "/machine/facts/kernel", "null", "NC-IDENTITY-MISSING" },
         { "/source/start/dirty", "true", "NC-SOURCE-DIRTY" },
+        { "/build/environment/RUSTFLAGS", "\"-Copt-level=0\"", "NC-IDENTITY-DIFFERS" },
+        { "/environment/THREADS", "\"2\"", "NC-IDENTITY-DIFFERS" },
+        { "/environment", "null", "NC-IDENTITY-MISSING" },
     };
 
     (void) state;

@@ -737,6 +737,93 @@ static void run_fills_in_the_places_that_variables_name(void **state)
     project_free(&p);
 }
 
+/* What the definition lets through changes the program, so the evidence holds it and another value
+ * is another experiment. */
+static void run_records_what_the_definition_lets_through(void **state)
+{
+    static const char *const names[] = {"first", "second", "third"};
+    static const char *const flags[] = {"FLAGS=-O2 -I/home/somebody/include", "FLAGS=-O0", "FLAGS=-O0"};
+    struct project p;
+    char *dirs[3], *digest = NULL;
+
+    (void) state;
+    project_new(&p,
+                "ok]\n      env:\n        allow: [PATH, HOME, FLAGS, THREADS", NULL);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const char *const env[] = {flags[i], "HOME=/home/somebody", "UNNAMED=1", NULL};
+        const char *args[] = {"run", "g", "--out", NULL, NULL, NULL, NULL, NULL, NULL};
+        struct test_run r;
+
+        dirs[i] = test_join(p.dir, names[i]);
+        args[3] = dirs[i];
+        if (i == 2) {
+            args[4] = "--baseline";
+            args[5] = dirs[0];
+            args[6] = "--baseline-sha256";
+            args[7] = digest;
+        }
+        project_cleanrun(&p, args, env, &r);
+        if (r.code != 3)
+            fail_msg("exit %d\n%s", r.code, r.err);
+        if (i == 2)
+            assert_non_null(strstr(r.err, "NC-IDENTITY-DIFFERS"));
+        test_run_fini(&r);
+        char *path = test_join(dirs[i], "manifest.json");
+        size_t len = 0;
+        char *text = test_read_path(path, &len);
+        cJSON *m = NULL;
+        struct err e = ERR_INIT;
+
+        assert_int_equal(json_parse(text, len, NULL, &m, &e), 0);
+        const cJSON *environment = json_get(m, "environment");
+
+        assert_string_equal(text_at(environment, "FLAGS"),
+                            i ? "-O0" : "-O2 -I{home}/include"); /* no personal path is hashed */
+        assert_string_equal(text_at(environment, "HOME"), "{home}");
+        assert_non_null(text_at(environment, "PATH"));
+        assert_null(json_get(environment, "THREADS"));
+        assert_null(json_get(environment, "UNNAMED"));
+        assert_non_null(text_at(json_get(json_get(m, "build"), "environment"), "PATH"));
+        assert_null(json_get(json_get(json_get(m, "build"), "environment"), "FLAGS"));
+        assert_null(strstr(text, "somebody"));
+        if (i == 0) {
+            struct digest d = digest_of(text, len);
+
+            digest = calloc(1, DIGEST_HEX_SIZE);
+            assert_non_null(digest);
+            digest_hex(&d, digest);
+        }
+        json_free(m);
+        free(text);
+        free(path);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        free(dirs[i]);
+    free(digest);
+    project_free(&p);
+}
+
+/* Refused before the build, not found out when the evidence is written. */
+static void run_refuses_variables_that_cant_be_recorded(void **state)
+{
+    static const char *const env[] = {"FLAGS=\xff", NULL};
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok]\n      env:\n        allow: [PATH, FLAGS", NULL);
+    char *out = test_join(p.dir, "out");
+    const char *const args[] = {"run", "g", "--out", out, NULL};
+
+    project_cleanrun(&p, args, env, &r);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "FLAGS"));
+    assert_false(exists(&p, ""));
+    test_run_fini(&r);
+    free(out);
+    project_free(&p);
+}
+
 static void run_ends_orphans_with_the_program(void **state)
 {
     struct project p;
@@ -1047,6 +1134,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(killed_runner_leaves_no_half_evidence),
         cmocka_unit_test(run_refuses_overrides_before_any_build),
         cmocka_unit_test(run_gives_the_program_only_the_definitions_environment),
+        cmocka_unit_test(run_records_what_the_definition_lets_through),
+        cmocka_unit_test(run_refuses_variables_that_cant_be_recorded),
         cmocka_unit_test(run_fills_in_the_places_that_variables_name),
         cmocka_unit_test(run_ends_orphans_with_the_program),
         cmocka_unit_test(run_build_only_exits_7),

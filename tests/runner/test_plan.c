@@ -10,6 +10,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/text.h"
@@ -58,13 +59,51 @@ static void environments_are_emptied_then_filled(void **state)
     while (out[n])
         n++;
     assert_int_equal(n, 8); /* PATH LANG TZ TMPDIR HOME CCACHE_DIR MODE RESULTS: no name twice */
-    /* Nothing personal is recorded: names of what was passed, values only of what is fixed. */
-    char *text = cJSON_PrintUnformatted(record);
+    /* What was let through is part of the experiment: names and values. */
+    const cJSON *passed = json_get(record, "passed");
 
-    assert_null(strstr(text, "somebody"));
-    assert_non_null(strstr(text, "\"HOME\""));
-    assert_non_null(strstr(text, "/fixed"));
-    free(text);
+    assert_int_equal(cJSON_GetArraySize(passed), 3);
+    assert_string_equal(json_get(passed, "HOME")->valuestring, "/home/somebody");
+    assert_string_equal(json_get(passed, "CCACHE_DIR")->valuestring, "/x");
+    assert_string_equal(json_get(json_get(record, "set"), "PATH")->valuestring, "/fixed");
+    assert_null(json_get(passed, "TOKEN"));
+    assert_null(json_get(passed, "RESULTS"));
+    cJSON_Delete(record);
+    cJSON_Delete(env);
+    arena_fini(&arena);
+}
+
+/* What can't be written down can't be let through. */
+static void variables_that_cant_be_recorded_are_refused(void **state)
+{
+    static char bytes[] = "FLAGS=\xff\xfe", twice_a[] = "FLAGS=a", twice_b[] = "FLAGS=b";
+    static char long_value[40000];
+    char *const broken[] = {bytes, NULL}, *const large[] = {long_value, NULL};
+    char *const twice[] = {twice_a, twice_b, NULL};
+    char *const *const cases[] = {broken, large};
+    cJSON *env = json("{\"allow\": [\"FLAGS\"]}");
+    const char *const *out = NULL;
+    cJSON *record = NULL;
+    struct arena arena;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    memset(long_value, 'x', sizeof(long_value) - 1);
+    memcpy(long_value, "FLAGS=", 6);
+    arena_init(&arena, 1 << 20);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct plan_sources from = {.env = env, .own = cases[i]};
+
+        assert_int_equal(plan_environment(&from, &arena, &out, &record, &e), -1);
+        assert_int_equal(e.kind, ERR_USAGE);
+        assert_non_null(strstr(e.text, "FLAGS"));
+    }
+    struct plan_sources from = {.env = env, .own = twice};
+
+    assert_int_equal(plan_environment(&from, &arena, &out, &record, &e), 0);
+    assert_string_equal(plan_env_get(out, "FLAGS"), "b");
+    assert_int_equal(cJSON_GetArraySize(json_get(record, "passed")), 1);
+    assert_string_equal(json_get(json_get(record, "passed"), "FLAGS")->valuestring, "b");
     cJSON_Delete(record);
     cJSON_Delete(env);
     arena_fini(&arena);
@@ -327,8 +366,8 @@ static void run_ids_are_valid_and_differ(void **state)
     struct err e = ERR_INIT;
 
     (void) state;
-    assert_int_equal(rundir_new_id(a, &e), 0);
-    assert_int_equal(rundir_new_id(b, &e), 0);
+    assert_int_equal(rundir_new_id(clock_realtime_us(), a, &e), 0);
+    assert_int_equal(rundir_new_id(clock_realtime_us(), b, &e), 0);
     assert_true(text_is_run_id(a));
     assert_string_not_equal(a, b);
 }
@@ -357,6 +396,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(environments_are_emptied_then_filled),
+        cmocka_unit_test(variables_that_cant_be_recorded_are_refused),
         cmocka_unit_test(placeholders_are_replaced_everywhere_and_unknown_ones_kept),
         cmocka_unit_test(overrides_are_refused_even_when_empty),
         cmocka_unit_test(release_profile_must_be_exactly_the_expected_one),
