@@ -229,16 +229,29 @@ static int leave_directory(int run_fd, const FTSENT *f, const char *relative, st
     return err_errno(e, "report.results", "cannot remove '%s'", relative);
 }
 
+/* Permissions that the program took away from us. */
+static int make_readable(int run_fd, const FTSENT *f, const char *relative, mode_t needed,
+                         struct err *e)
+{
+    mode_t mode = f->fts_statp->st_mode & 07777;
+
+    if ((mode & needed) == needed || fchmodat(run_fd, relative, mode | needed, 0) == 0)
+        return 0;
+    return err_errno(e, "report.results", "cannot read '%s'", relative);
+}
+
 static int visit(struct results *k, int run_fd, const FTSENT *f, const char *relative,
                  struct err *e)
 {
     if (f->fts_info == FTS_D)
-        return 0;
+        return make_readable(run_fd, f, relative, S_IRWXU, e);
     if (f->fts_info == FTS_DP)
         return leave_directory(run_fd, f, relative, e);
     if (f->fts_info == FTS_DNR || f->fts_info == FTS_ERR)
         return err_set(e, ERR_SYS, "report.results", "cannot read '%s'", relative);
-    return may_stay(k, f, relative) ? keep(k, f, relative, e) : drop(k, run_fd, relative, e);
+    if (!may_stay(k, f, relative))
+        return drop(k, run_fd, relative, e);
+    return make_readable(run_fd, f, relative, S_IRUSR, e) < 0 ? -1 : keep(k, f, relative, e);
 }
 
 static int walk_results(struct results *k, int run_fd, struct err *e)

@@ -16,6 +16,7 @@
 #include "runner/interference.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
+#include "runner/tidy.h"
 
 #define QUIET_LOOK_MS 1000
 #define SHORT_LOOK_MS 250
@@ -254,5 +255,5 @@ int run_measure(struct run *r, struct err *e)
     if (check_end(r, "the program", &r->measure.loop, r->measure.box.oom_kills, e) < 0 ||
         judge_noise(r, e) < 0)
         return -1;
-    return write_snapshots(r, e) < 0 ? -1 : check_profile(r, e);
+    return run_tidy(r, e) < 0 || write_snapshots(r, e) < 0 ? -1 : check_profile(r, e);
 }

@@ -115,6 +115,23 @@ int rundir_open(const char *path, struct rundir *out, struct err *e)
     return 0;
 }
 
+int rundir_restore(struct rundir *d, bool *out_moved, struct err *e)
+{
+    struct stat named, open;
+    AUTO_FD int fd = -1;
+
+    if (fstat(d->fd, &open) < 0)
+        return err_errno(e, "rundir.look", "cannot look at '%s'", d->path);
+    *out_moved = fstatat(d->parent_fd, d->partial, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+                 named.st_dev != open.st_dev || named.st_ino != open.st_ino;
+    if (!*out_moved)
+        return 0;
+    if (file_remove_tree_at(d->parent_fd, d->partial, e) < 0)
+        return -1;
+    fd = fd_steal(&d->fd);
+    return make_partial(d, e);
+}
+
 /* The file, and every directory on its way. */
 static int sync_path(int root_fd, const char *name, struct err *e)
 {

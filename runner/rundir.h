@@ -30,6 +30,9 @@ int rundir_new_id(char out[RUN_ID_SIZE], struct err *e) MUST_CHECK;
  * runner is gone is removed first. */
 int rundir_open(const char *path, struct rundir *out, struct err *e) MUST_CHECK;
 /* Makes everything durable and gives the directory its name. */
+/* After a program that could move or remove it: when it is no longer at its name, an empty one takes
+ * its place. */
+int rundir_restore(struct rundir *d, bool *out_moved, struct err *e) MUST_CHECK;
 int rundir_commit(struct rundir *d, struct err *e) MUST_CHECK;
 /* Removes it unless it was committed; accepts zeroed. */
 void rundir_close(struct rundir *d);

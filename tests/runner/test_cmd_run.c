@@ -294,6 +294,19 @@ static void run_fails_when_the_results_cannot_be_packaged(void **state)
     check_fail("results-huge", "can't be packaged and were removed", "CAPTURED");
 }
 
+/* What the program does to the directories around it is the program's fault, not the machine's. */
+static void run_fails_when_the_program_breaks_its_places(void **state)
+{
+    (void) state;
+    check_fail("places-renamed", "removed or replaced its results directory", "MISSING");
+    check_fail("places-file", "removed or replaced its results directory", "MISSING");
+    check_fail("places-link", "removed or replaced its results directory", "MISSING");
+    check_fail("places-stray", "outside its results directory", "CAPTURED");
+    check_fail("places-definition", "changed definition.json", "CAPTURED");
+    check_fail("places-log", "outside its results directory", "CAPTURED");
+    check_fail("places-run", "moved or removed the run directory", "MISSING");
+}
+
 static void more_results_than_a_package_takes_are_removed(void **state)
 {
     char *dir = test_dir_new();
@@ -1119,6 +1132,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(run_fails_when_the_program_dies_of_its_own_signal),
         cmocka_unit_test(run_fails_when_the_program_exits_non_zero),
         cmocka_unit_test(run_fails_when_the_results_cannot_be_packaged),
+        cmocka_unit_test(run_fails_when_the_program_breaks_its_places),
         cmocka_unit_test(more_results_than_a_package_takes_are_removed),
         cmocka_unit_test(run_forgets_empty_directories),
         cmocka_unit_test(run_fails_without_a_report),

@@ -88,6 +88,41 @@ static void write_results(const char *how)
     }
 }
 
+/* What becomes of the results directory and of the run directory around it. */
+static void break_places(const char *how)
+{
+    const char *dir = getenv("CLEANRUN_RESULTS");
+    char run[4096], other[4200];
+
+    write_report(GOOD);
+    snprintf(run, sizeof run, "%s", dir);
+    *strrchr(run, '/') = '\0';
+    snprintf(other, sizeof other, "%s/elsewhere", run);
+    if (!strcmp(how, "renamed")) {
+        rename(dir, other);
+    } else if (!strcmp(how, "file")) {
+        rename(dir, other);
+        write_file(run, "results", "no directory\n");
+    } else if (!strcmp(how, "link")) {
+        rename(dir, other);
+        if (symlink(other, dir) < 0)
+            exit(10);
+    } else if (!strcmp(how, "stray")) {
+        write_file(run, "manifest.json", "{}\n");
+        write_file(run, "odd name", "x\n");
+        write_file(run, "samples", "no directory\n");
+    } else if (!strcmp(how, "definition")) {
+        write_file(run, "definition.json", "{}\n");
+    } else if (!strcmp(how, "log")) {
+        snprintf(other, sizeof other, "%s/run.log", run);
+        unlink(other);
+        mkdir(other, 0755);
+    } else if (!strcmp(how, "run")) {
+        snprintf(other, sizeof other, "%s.moved", run);
+        rename(run, other);
+    }
+}
+
 static int misbehave_late(const char *how, const char *argument)
 {
     if (!strcmp(how, "segv"))
@@ -143,6 +178,8 @@ int main(int argc, char **argv)
         write_report(GOOD), write_file(getenv("CLEANRUN_RESULTS"), "odd name", "x");
     else if (!strncmp(how, "results-", 8))
         write_results(how + 8);
+    else if (!strncmp(how, "places-", 7))
+        break_places(how + 7);
     else if (strcmp(how, "no-report") != 0)
         write_report(GOOD);
     return misbehave_late(how, argument);
