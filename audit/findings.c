@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/parts.h"
 #include "audit/verdict.h"
 #include "base/buf.h"
 #include "base/json_in.h"
@@ -69,8 +70,10 @@ void findings_reason(struct findings *f, const struct finding *what, const char 
     json_add_string(d, reason, "code", what->code);
     json_add_string(d, reason, "path", what->path);
     json_add_string(d, reason, "field", what->field);
-    json_add_copy(d, reason, "baseline", what->baseline);
-    json_add_copy(d, reason, "current", what->current);
+    value_add_bounded(d, reason, "baseline", what->baseline, VALUE_BYTES_MAX);
+    value_add_bounded(d, reason, "current", what->current, VALUE_BYTES_MAX);
+    if (what->elements && what->elements->list)
+        value_add_elements(d, reason, what->elements);
     json_add_string(d, reason, "text", text.data ? text.data : "");
     if (!what->path)
         f->refused_all = true;

@@ -32,12 +32,15 @@ int findings_init(struct findings *f, struct err *e) MUST_CHECK;
 void findings_fini(struct findings *f);
 int findings_ok(const struct findings *f, struct err *e) MUST_CHECK;
 
+struct value_elements;
+
 struct finding {
     const char *code;      /* of the registry */
     const char *path;      /* report path or NULL */
     const char *field;     /* JSON Pointer or NULL */
     const cJSON *baseline; /* raw values; NULL: absent */
     const cJSON *current;
+    const struct value_elements *elements; /* in what the two differ, or NULL */
 };
 void findings_reason(struct findings *f, const struct finding *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -136,42 +136,25 @@ static void say_missing(const struct field *f, struct findings *out)
 static int say_different(const struct field *f, struct findings *out, struct err *e)
 {
     struct finding what = finding_of(f, "NC-IDENTITY-DIFFERS");
-    AUTO_JSON cJSON *elements = NULL;
+    bool whole = !is_container(f->baseline.value) && !is_container(f->current.value);
+    AUTO_VALUE_ELEMENTS struct value_elements elements = { 0 };
     AUTO_BUF struct buf text = { 0 };
-    const cJSON *element = NULL;
     cJSON *made = NULL;
-    size_t shown = 0;
 
     buf_init(&text, LIMIT_KIB(3));
     if (value_differences(f->pointer, f->baseline.value, f->current.value, &elements, e) < 0)
         return -1;
-    cJSON_ArrayForEach(element, elements)
-    {
-        const char *at = json_get(element, "field")->valuestring + strlen(f->pointer);
-
-        if (++shown > 3)
-            continue;
-        if (shown > 1)
-            buf_puts(&text, ", ");
-        if (*at) {
-            value_cut(&text, at, 60);
-            buf_putc(&text, ' ');
-        }
-        value_text(&text, json_get(element, "baseline"), 60);
-        buf_puts(&text, " → ");
-        value_text(&text, json_get(element, "current"), 60);
-    }
-    if (shown > 3)
-        buf_printf(&text, " and %zu more", shown - 3);
+    value_elements_text(&text, &elements, strlen(f->pointer), 60);
     if (buf_check(&text, e) < 0)
         return -1;
+    what.elements = whole ? NULL : &elements;
     findings_reason(out, &what, "%s differs: %s", label_of(f), text.data);
     made = row(out, out->different, f);
-    json_add_copy(&out->marks, made, "baseline", f->baseline.value);
-    json_add_copy(&out->marks, made, "current", f->current.value);
+    value_add_bounded(&out->marks, made, "baseline", f->baseline.value, VALUE_BYTES_MAX);
+    value_add_bounded(&out->marks, made, "current", f->current.value, VALUE_BYTES_MAX);
     json_add_string(&out->marks, made, "why", f->rule->why);
-    if (is_container(f->baseline.value) || is_container(f->current.value))
-        (void) json_add(&out->marks, made, "elements", STEAL(elements)); /* failure stays in marks */
+    if (!whole)
+        value_add_elements(&out->marks, made, &elements);
     return 0;
 }
 
@@ -189,7 +172,7 @@ static int compare_field(struct field *f, struct findings *out, struct err *e)
     } else if (!json_equal(f->baseline.value, f->current.value)) {
         return say_different(f, out, e);
     } else {
-        json_add_copy(&out->marks, row(out, out->equal, f), "value", f->baseline.value);
+        value_add_bounded(&out->marks, row(out, out->equal, f), "value", f->baseline.value, VALUE_BYTES_MAX);
     }
     return 0;
 }

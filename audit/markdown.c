@@ -118,6 +118,37 @@ static void head(struct buf *out, const cJSON *d)
     buf_puts(out, "\n");
 }
 
+/* What of a list or an object differs, one line each. */
+static void elements_of(struct buf *out, const cJSON *reason)
+{
+    const cJSON *list = json_get(reason, "elements");
+    const cJSON *omitted = json_get(reason, "elements_omitted");
+    const cJSON *element = NULL;
+    size_t skip = strlen(text_of(reason, "field", ""));
+
+    if (!cJSON_IsArray(list) || !list->child)
+        return;
+    buf_puts(out, "\n");
+    escape(out, text_of(reason, "path", "definition"));
+    buf_putc(out, ' ');
+    escape(out, text_of(reason, "field", ""));
+    buf_puts(out, ":\n\n");
+    cJSON_ArrayForEach(element, list)
+    {
+        AUTO_BUF struct buf text = { 0 };
+
+        if (strlen(text_of(element, "field", "")) < skip)
+            continue;
+        buf_init(&text, LIMIT_KIB(4));
+        value_element_text(&text, element, skip, 200);
+        buf_puts(out, "- ");
+        escape(out, text.data ? text.data : "");
+        buf_putc(out, '\n');
+    }
+    if (cJSON_IsNumber(omitted))
+        buf_printf(out, "- and %.0f more\n", omitted->valuedouble);
+}
+
 static void refusals(struct buf *out, const cJSON *reasons)
 {
     const cJSON *reason = NULL;
@@ -143,6 +174,7 @@ static void refusals(struct buf *out, const cJSON *reasons)
         escape(out, text_of(reason, "text", ""));
         buf_puts(out, " |\n");
     }
+    cJSON_ArrayForEach(reason, reasons) elements_of(out, reason);
     buf_puts(out, "\nWhat ends it:\n\n");
     for (size_t i = 0; i < reasons_count; i++) {
         bool used = false;

@@ -66,8 +66,25 @@ struct judged compare_judge(const struct policy_metric *m, double baseline, doub
 
 /* value.c: a JSON value as a short text for messages ("absent" for NULL), cut at a UTF-8 border. */
 void value_text(struct buf *out, const cJSON *v, size_t max);
-/* The fields below `pointer` in which two values differ: [{field, baseline, current}], lists element by element. */
-int value_differences(const char *pointer, const cJSON *baseline, const cJSON *current, cJSON **out, struct err *e) MUST_CHECK;
+/* In what two values differ: `list` is [{field, change: added|removed|changed, baseline?, current?}], at most 50, what follows
+ * is only counted. Lists are told element by element (experiment/align.h). */
+struct value_elements {
+    cJSON *list; /* owned */
+    size_t omitted;
+};
+int value_differences(const char *pointer, const cJSON *baseline, const cJSON *current, struct value_elements *out,
+                      struct err *e) MUST_CHECK;
+void value_elements_fini(struct value_elements *v);
+#define AUTO_VALUE_ELEMENTS __attribute__((cleanup(value_elements_fini)))
+/* Adds `elements` (and elements_omitted) to a row. */
+void value_add_elements(struct json_doc *d, cJSON *parent, const struct value_elements *v);
+/* One of the list for people, without the first `skip` bytes of its field: "/1/value 20 → 30", "/3 hot removed". */
+void value_element_text(struct buf *out, const cJSON *element, size_t skip, size_t max);
+/* The first three, and how many more there are. */
+void value_elements_text(struct buf *out, const struct value_elements *v, size_t skip, size_t max);
+/* A copy of v, or {"omitted": {bytes, sha256}} of its compact text when that is longer than max. NULL v: nothing. */
+void value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v, size_t max);
+enum { VALUE_BYTES_MAX = 16 << 10 }; /* of one raw value in a document */
 /* A number for people: at most `digits` decimals, trailing zeros trimmed. */
 void value_number(struct buf *out, double v, int digits);
 /* A metric's value in the unit shown to people: nanoseconds become milliseconds. */

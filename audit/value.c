@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "audit/parts.h"
+#include "base/digest.h"
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/num.h"
+#include "experiment/align.h"
 #include "experiment/pointer.h"
 
 void value_cut(struct buf *out, const char *s, size_t max)
@@ -38,6 +40,31 @@ void value_text(struct buf *out, const cJSON *v, size_t max)
     else
         json_write(&all, v, JSON_COMPACT);
     value_cut(out, all.failed || !all.data ? "…" : all.data, max);
+}
+
+void value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v, size_t max)
+{
+    AUTO_BUF struct buf text = { 0 };
+    cJSON *made = NULL;
+    char hex[DIGEST_HEX_SIZE];
+    struct digest digest;
+
+    buf_init(&text, LIMIT_CANONICAL);
+    if (cJSON_IsArray(v) || cJSON_IsObject(v) || cJSON_IsString(v))
+        json_write(&text, v, JSON_COMPACT);
+    if (text.failed) {
+        d->failed = true;
+        return;
+    }
+    if (text.len <= max) {
+        json_add_copy(d, parent, key, v);
+        return;
+    }
+    digest = digest_of(text.data, text.len);
+    digest_hex(&digest, hex);
+    made = json_add_object(d, json_add_object(d, parent, key), "omitted");
+    json_add_int(d, made, "bytes", (int64_t) text.len);
+    json_add_string(d, made, "sha256", hex);
 }
 
 void value_number(struct buf *out, double v, int digits)
@@ -100,9 +127,10 @@ struct differences {
     struct json_doc doc;
     cJSON *list;
     size_t n;
+    struct err *e;
 };
 
-enum { DIFFERENCES_MAX = 100 };
+enum { DIFFERENCES_MAX = 50, ELEMENT_BYTES_MAX = 1 << 10 };
 
 static void difference_add(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
 {
@@ -112,86 +140,141 @@ static void difference_add(struct differences *d, const char *pointer, const cJS
         return;
     row = json_add_object(&d->doc, d->list, NULL);
     json_add_string(&d->doc, row, "field", pointer);
-    json_add_copy(&d->doc, row, "baseline", b);
-    json_add_copy(&d->doc, row, "current", c);
+    json_add_string(&d->doc, row, "change", !b ? "added" : !c ? "removed" : "changed");
+    value_add_bounded(&d->doc, row, "baseline", b, ELEMENT_BYTES_MAX);
+    value_add_bounded(&d->doc, row, "current", c, ELEMENT_BYTES_MAX);
 }
 
 /* Depth is bounded: both values come from documents of at most LIMIT_JSON_DEPTH levels. */
 /* NOLINTBEGIN(misc-no-recursion) */
-static void difference_walk(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c);
+static int difference_walk(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c);
 
-static void difference_arrays(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
+/* An element is called by its index on the current side; a removed one by that of the baseline. */
+static int difference_arrays(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
 {
-    const cJSON *left = b->child;
-    const cJSON *right = c->child;
+    AUTO_ALIGNMENT struct alignment a = { 0 };
 
-    for (size_t i = 0; left || right; i++) {
+    if (align_lists(b, c, &a, d->e) < 0)
+        return -1;
+    for (size_t i = 0; i < a.n; i++) {
+        const struct align_step *s = &a.steps[i];
         char index[24];
         AUTO_FREE char *at = NULL;
 
-        (void) snprintf(index, sizeof index, "%zu", i);
+        if (s->kind == ALIGN_EQUAL)
+            continue;
+        (void) snprintf(index, sizeof index, "%zu", s->kind == ALIGN_REMOVED ? s->at_baseline : s->at_current);
         at = pointer_join(pointer, index);
         if (!at)
-            d->doc.failed = true;
-        else
-            difference_walk(d, at, left, right);
-        left = left ? left->next : NULL;
-        right = right ? right->next : NULL;
+            return err_set(d->e, ERR_NOMEM, "audit.memory", "out of memory");
+        if (difference_walk(d, at, s->baseline, s->current) < 0)
+            return -1;
     }
+    return 0;
 }
 
-static void difference_member(struct differences *d, const char *pointer, const char *key, const cJSON *b,
-                              const cJSON *c)
+static int difference_member(struct differences *d, const char *pointer, const char *key, const cJSON *b,
+                             const cJSON *c)
 {
     AUTO_FREE char *at = pointer_join(pointer, key);
 
     if (!at)
-        d->doc.failed = true;
-    else
-        difference_walk(d, at, json_get(b, key), json_get(c, key));
+        return err_set(d->e, ERR_NOMEM, "audit.memory", "out of memory");
+    return difference_walk(d, at, json_get(b, key), json_get(c, key));
 }
 
-static void difference_walk(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
+static int difference_walk(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
 {
     const cJSON *member = NULL;
 
-    if (!b || !c) {
-        difference_add(d, pointer, b, c);
-        return;
-    }
-    if (json_equal(b, c))
-        return;
-    if (cJSON_IsArray(b) && cJSON_IsArray(c)) {
-        difference_arrays(d, pointer, b, c);
-        return;
-    }
+    if (b && c && json_equal(b, c))
+        return 0;
+    if (cJSON_IsArray(b) && cJSON_IsArray(c))
+        return difference_arrays(d, pointer, b, c);
     if (!cJSON_IsObject(b) || !cJSON_IsObject(c)) {
         difference_add(d, pointer, b, c);
-        return;
+        return 0;
     }
-    cJSON_ArrayForEach(member, b) difference_member(d, pointer, member->string, b, c);
+    cJSON_ArrayForEach(member, b)
+    {
+        if (difference_member(d, pointer, member->string, b, c) < 0)
+            return -1;
+    }
     cJSON_ArrayForEach(member, c)
     {
-        if (!json_get(b, member->string))
-            difference_member(d, pointer, member->string, b, c);
+        if (!json_get(b, member->string) && difference_member(d, pointer, member->string, b, c) < 0)
+            return -1;
     }
+    return 0;
 }
 /* NOLINTEND(misc-no-recursion) */
 
-int value_differences(const char *pointer, const cJSON *baseline, const cJSON *current, cJSON **out, struct err *e)
+int value_differences(const char *pointer, const cJSON *baseline, const cJSON *current, struct value_elements *out,
+                      struct err *e)
 {
-    struct differences d = { 0 };
+    struct differences d = { .e = e };
     cJSON *root = NULL;
+    int rc = 0;
 
     json_doc_init_object(&d.doc);
     d.list = json_add_array(&d.doc, NULL, "elements");
     if (d.list)
-        difference_walk(&d, pointer, baseline, current);
-    root = json_doc_take(&d.doc, e);
+        rc = difference_walk(&d, pointer, baseline, current);
+    root = rc == 0 ? json_doc_take(&d.doc, e) : NULL;
     json_doc_fini(&d.doc);
     if (!root)
         return -1;
-    *out = cJSON_DetachItemViaPointer(root, root->child);
+    out->list = cJSON_DetachItemViaPointer(root, root->child);
+    out->omitted = d.n > DIFFERENCES_MAX ? d.n - DIFFERENCES_MAX : 0;
     json_free(root);
     return 0;
+}
+
+void value_elements_fini(struct value_elements *v)
+{
+    json_free(v->list);
+    *v = (struct value_elements) { 0 };
+}
+
+void value_add_elements(struct json_doc *d, cJSON *parent, const struct value_elements *v)
+{
+    json_add_copy(d, parent, "elements", v->list);
+    if (v->omitted > 0)
+        json_add_int(d, parent, "elements_omitted", (int64_t) v->omitted);
+}
+
+void value_element_text(struct buf *out, const cJSON *element, size_t skip, size_t max)
+{
+    const char *field = json_get(element, "field")->valuestring;
+    const cJSON *baseline = json_get(element, "baseline");
+    const cJSON *current = json_get(element, "current");
+
+    if (strlen(field) > skip) {
+        value_cut(out, field + skip, max);
+        buf_putc(out, ' ');
+    }
+    value_text(out, baseline ? baseline : current, max);
+    if (!baseline || !current) {
+        buf_puts(out, baseline ? " removed" : " added");
+        return;
+    }
+    buf_puts(out, " → ");
+    value_text(out, current, max);
+}
+
+void value_elements_text(struct buf *out, const struct value_elements *v, size_t skip, size_t max)
+{
+    const cJSON *element = NULL;
+    size_t shown = 0;
+
+    cJSON_ArrayForEach(element, v->list)
+    {
+        if (++shown > 3)
+            continue;
+        if (shown > 1)
+            buf_puts(out, ", ");
+        value_element_text(out, element, skip, max);
+    }
+    if (shown + v->omitted > 3)
+        buf_printf(out, " and %zu more", shown + v->omitted - 3);
 }

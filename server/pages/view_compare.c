@@ -241,6 +241,36 @@ static const char *why_of(const cJSON *different, const cJSON *reason)
     return view_str(reason, "text");
 }
 
+/* What of a list differs, in words: [{change, text}], and how many more there are. */
+static void add_elements(struct view *v, cJSON *o, const cJSON *reason)
+{
+    const cJSON *omitted = json_get(reason, "elements_omitted");
+    cJSON *list = json_add_array(&v->doc, o, "elements");
+    size_t skip = strlen(view_str(reason, "field"));
+
+    for (const cJSON *d = view_first(json_get(reason, "elements")); d; d = view_next(d)) {
+        cJSON *row = json_add_object(&v->doc, list, NULL);
+        const cJSON *baseline = json_get(d, "baseline");
+        const cJSON *current = json_get(d, "current");
+        bool mixed = baseline && current && cJSON_IsString(baseline) != cJSON_IsString(current);
+        AUTO_FREE char *was = view_value_text(baseline, mixed && cJSON_IsString(baseline));
+        AUTO_FREE char *is = view_value_text(current, mixed && cJSON_IsString(current));
+        const char *at = view_str(d, "field");
+
+        at = strlen(at) > skip ? at + skip : at;
+        json_add_string(&v->doc, row, "change", view_str(d, "change"));
+        if (!was || !is)
+            v->doc.failed = true;
+        else if (baseline && current)
+            view_format(v, row, "text", "%s: %s → %s", at, was, is);
+        else
+            view_format(v, row, "text", "%s: %s", at, baseline ? was : is);
+    }
+    json_add_bool(&v->doc, o, "has_elements", list && list->child);
+    if (cJSON_IsNumber(omitted))
+        view_format(v, o, "elements_more", "%.0f", omitted->valuedouble);
+}
+
 static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON *different,
                        const cJSON *reason)
 {
@@ -260,6 +290,7 @@ static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON 
     json_add_string(&v->doc, o, "why", !why[0] && info ? info->title : why);
     json_add_string(&v->doc, o, "resolve", info ? info->resolve : "");
     view_format(v, o, "help", "%s/help/reasons/%s", v->prefix, code);
+    add_elements(v, o, reason);
     if (has_values)
         view_difference(v, o, baseline, current);
 }

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/json_in.h"
+#include "experiment/align.h"
 #include "server/pages/view_parts.h"
 
-#define ALIGN_MAX ((size_t) 256)   /* longer lists are compared by position */
 #define EQUAL_RUN_MAX ((size_t) 6) /* more equal elements in a row are only counted */
 
 /* One row of the alignment; baseline or current is NULL where the side has nothing. */
@@ -37,106 +37,21 @@ static void add_slot(struct slots *s, struct slot slot)
     s->at[s->n++] = slot;
 }
 
-/* An element only in the baseline followed by one only in the current is one changed element. */
-static void add_one_sided(struct slots *s, const cJSON *baseline, const cJSON *current)
-{
-    struct slot *last = s->n ? &s->at[s->n - 1] : NULL;
-
-    if (last && !last->equal && baseline && !last->baseline)
-        last->baseline = baseline;
-    else if (last && !last->equal && current && !last->current)
-        last->current = current;
-    else
-        add_slot(s, (struct slot){.baseline = baseline, .current = current});
-}
-
-static void align_by_position(struct slots *s, const cJSON *a, const cJSON *b)
-{
-    const cJSON *x = a->child;
-    const cJSON *y = b->child;
-
-    while ((x || y) && !s->failed) {
-        add_slot(s,
-                 (struct slot){.baseline = x, .current = y, .equal = x && y && json_equal(x, y)});
-        x = x ? x->next : NULL;
-        y = y ? y->next : NULL;
-    }
-}
-
-struct matrix {
-    const cJSON **a, **b;
-    size_t n, m;
-    uint16_t *length; /* longest common subsequence of a[i..], b[j..] at i * (m + 1) + j */
-};
-
-static size_t cell(const struct matrix *x, size_t i, size_t j)
-{
-    return i * (x->m + 1) + j;
-}
-
-static void fill(struct matrix *x)
-{
-    for (size_t i = x->n; i-- > 0;) {
-        for (size_t j = x->m; j-- > 0;) {
-            uint16_t down = x->length[cell(x, i + 1, j)];
-            uint16_t right = x->length[cell(x, i, j + 1)];
-
-            if (json_equal(x->a[i], x->b[j]))
-                x->length[cell(x, i, j)] = (uint16_t) (x->length[cell(x, i + 1, j + 1)] + 1);
-            else
-                x->length[cell(x, i, j)] = down > right ? down : right;
-        }
-    }
-}
-
-static void walk(const struct matrix *x, struct slots *s)
-{
-    size_t i = 0;
-    size_t j = 0;
-
-    while ((i < x->n || j < x->m) && !s->failed) {
-        if (i < x->n && j < x->m && json_equal(x->a[i], x->b[j])) {
-            add_slot(s, (struct slot){.baseline = x->a[i], .current = x->b[j], .equal = true});
-            i++;
-            j++;
-        } else if (j == x->m ||
-                   (i < x->n && x->length[cell(x, i + 1, j)] >= x->length[cell(x, i, j + 1)])) {
-            add_one_sided(s, x->a[i++], NULL);
-        } else {
-            add_one_sided(s, NULL, x->b[j++]);
-        }
-    }
-}
-
-static void collect(const cJSON *array, const cJSON **out)
-{
-    for (const cJSON *c = array->child; c; c = c->next)
-        *out++ = c;
-}
-
 static void align_arrays(struct slots *s, const cJSON *a, const cJSON *b)
 {
-    struct matrix x = {.n = view_count(a), .m = view_count(b)};
-    AUTO_FREE const cJSON **elements = NULL;
-    AUTO_FREE uint16_t *length = NULL;
+    AUTO_ALIGNMENT struct alignment made = {0};
+    struct err e = ERR_INIT;
 
-    if (x.n > ALIGN_MAX || x.m > ALIGN_MAX) {
-        align_by_position(s, a, b);
-        return;
-    }
-    elements = calloc(x.n + x.m + 1, sizeof(*elements));
-    length = calloc((x.n + 1) * (x.m + 1), sizeof(*length));
-    if (!elements || !length) {
+    if (align_lists(a, b, &made, &e) < 0) {
         s->failed = true;
         return;
     }
-    x.a = elements;
-    x.b = elements + x.n;
-    x.length = length;
-    collect(a, x.a);
-    collect(b, x.b);
-    fill(&x);
-    walk(&x, s);
+    for (size_t i = 0; i < made.n; i++)
+        add_slot(s, (struct slot){
+                        .baseline = made.steps[i].baseline,
+                        .current = made.steps[i].current,
+                        .equal = made.steps[i].kind == ALIGN_EQUAL,
+                    });
 }
 
 static void align_objects(struct slots *s, const cJSON *a, const cJSON *b)

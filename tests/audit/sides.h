@@ -236,6 +236,22 @@ static inline void sides_audit(struct sides *s, struct audit *out)
         fail_msg("%s", e.text);
 }
 
+/* Whether a reason is about this field, or names it among the differing elements of a list. */
+static inline bool sides_names(const cJSON *reason, const char *field)
+{
+    const cJSON *at = json_get(reason, "field");
+    const cJSON *element = NULL;
+
+    if (cJSON_IsString(at) && strcmp(at->valuestring, field) == 0)
+        return true;
+    cJSON_ArrayForEach(element, json_get(reason, "elements"))
+    {
+        if (strcmp(json_get(element, "field")->valuestring, field) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Whether a reason with this code (and, unless NULL, this field) is in the document. */
 static inline bool sides_has(const cJSON *document, const char *code, const char *field)
 {
@@ -244,10 +260,7 @@ static inline bool sides_has(const cJSON *document, const char *code, const char
 
     cJSON_ArrayForEach(r, reasons)
     {
-        const cJSON *at = json_get(r, "field");
-
-        if (strcmp(json_get(r, "code")->valuestring, code) == 0 &&
-            (!field || (cJSON_IsString(at) && strcmp(at->valuestring, field) == 0)))
+        if (strcmp(json_get(r, "code")->valuestring, code) == 0 && (!field || sides_names(r, field)))
             return true;
     }
     return false;

@@ -413,6 +413,96 @@ static void rule5_another_definition_names_its_keys(void **state)
     free(yaml);
 }
 
+/* A removed element is one difference of one list, not one per index behind it. */
+static void rule5_a_list_of_another_definition_is_one_reason(void **state)
+{
+    static const char from[] = "conditioning: [{name: warm, value: 10}, {name: hot, value: 20}]";
+    static const struct {
+        const char *list;
+        const char *fields[3]; /* of the elements, in order */
+        const char *changes[3];
+        const char *text; /* a part of the reason's */
+    } cases[] = {
+        { "conditioning: [{name: b, value: 1}, {name: warm, value: 10}, {name: hot, value: 20}]",
+          { "/conditioning/0" }, { "added" }, "/0 {\"name\":\"b\",\"value\":1} added" },
+        { "conditioning: [{name: hot, value: 20}]", { "/conditioning/0" }, { "removed" }, "removed" },
+        { "conditioning: [{name: hot, value: 25}]",
+          { "/conditioning/0", "/conditioning/0/value" }, { "removed", "changed" }, "/0/value 20 → 25" },
+        { "conditioning: [{name: hot, value: 20}, {name: warm, value: 10}]",
+          { "/conditioning/0", "/conditioning/1" }, { "removed", "added" }, "/1 {" },
+        { "conditioning: [{name: warm, value: 11}, {name: x, value: 2}, {name: hot, value: 20}]",
+          { "/conditioning/0/value", "/conditioning/1" }, { "changed", "added" }, "/0/value 10 → 11, /1 {" },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct sides s;
+        struct audit a = { 0 };
+        char yaml[sizeof sides_yaml + 200];
+        const char *at = strstr(sides_yaml, from);
+        const cJSON *reason = NULL;
+        const cJSON *element = NULL;
+        size_t k = 0;
+
+        assert_non_null(at);
+        (void) snprintf(yaml, sizeof yaml, "%.*s%s%s", (int) (at - sides_yaml), sides_yaml, cases[i].list, at + strlen(from));
+        sides_init(&s);
+        definition_fini(&s.current.definition);
+        sides_definition(yaml, &s.current.definition);
+        sides_audit(&s, &a);
+        assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
+        assert_int_equal(cJSON_GetArraySize(json_get(a.document, "reasons")), 1);
+        reason = pointer_get(a.document, "/reasons/0");
+        assert_string_equal(json_get(reason, "code")->valuestring, "NC-DEFINITION");
+        assert_string_equal(json_get(reason, "field")->valuestring, "/conditioning");
+        assert_int_equal(cJSON_GetArraySize(json_get(reason, "baseline")), 2);
+        assert_non_null(strstr(json_get(reason, "text")->valuestring, cases[i].text));
+        cJSON_ArrayForEach(element, json_get(reason, "elements"))
+        {
+            assert_true(k < 3 && cases[i].fields[k]);
+            assert_string_equal(json_get(element, "field")->valuestring, cases[i].fields[k]);
+            assert_string_equal(json_get(element, "change")->valuestring, cases[i].changes[k]);
+            k++;
+        }
+        assert_true(k == 3 || !cases[i].fields[k]);
+        audit_fini(&a);
+        sides_fini(&s);
+    }
+}
+
+/* However long the lists are, the document stays readable and says how much it leaves out. */
+static void rule3_long_lists_are_told_in_bounds(void **state)
+{
+    struct sides s;
+    struct audit a = { 0 };
+    cJSON *left = cJSON_CreateArray();
+    cJSON *right = cJSON_CreateArray();
+    char *text = NULL;
+
+    (void) state;
+    for (int i = 0; i < 60000; i++) {
+        cJSON_AddItemToArray(left, cJSON_CreateNumber(i));
+        if (i % 1000 != 7) /* sixty removed, far apart */
+            cJSON_AddItemToArray(right, cJSON_CreateNumber(i));
+    }
+    sides_init(&s);
+    sides_put(s.baseline.report, "/load/steps", left);
+    sides_put(s.current.report, "/load/steps", right);
+    sides_audit(&s, &a);
+    assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
+    assert_int_equal(cJSON_GetArraySize(json_get(a.document, "reasons")), 1);
+    assert_int_equal(cJSON_GetArraySize(pointer_get(a.document, "/reasons/0/elements")), 50);
+    assert_int_equal((int) pointer_get(a.document, "/reasons/0/elements_omitted")->valuedouble, 10);
+    assert_string_equal(pointer_get(a.document, "/reasons/0/elements/1/field")->valuestring, "/load/steps/1007");
+    assert_string_equal(pointer_get(a.document, "/reasons/0/elements/1/change")->valuestring, "removed");
+    assert_non_null(pointer_get(a.document, "/reasons/0/baseline/omitted/sha256"));
+    text = sides_print(a.document);
+    assert_true(strlen(text) < LIMIT_KIB(64));
+    free(text);
+    audit_fini(&a);
+    sides_fini(&s);
+}
+
 static void rule5_policy_alone_may_differ(void **state)
 {
     struct sides s;
@@ -687,6 +777,8 @@ int main(void)
         cmocka_unit_test(rule4_conditioning_is_identity),
         cmocka_unit_test(rule5_another_class_gate_mode_or_source),
         cmocka_unit_test(rule5_another_definition_names_its_keys),
+        cmocka_unit_test(rule5_a_list_of_another_definition_is_one_reason),
+        cmocka_unit_test(rule3_long_lists_are_told_in_bounds),
         cmocka_unit_test(rule5_policy_alone_may_differ),
         cmocka_unit_test(rule9_unit_and_direction),
         cmocka_unit_test(rule9_definition_without_unit_or_direction_is_refused),

@@ -79,6 +79,21 @@ static void refusal_shows_both_values_and_no_number(void **state)
     free(text);
 }
 
+static void refusal_tells_lists_element_by_element(void **state)
+{
+    struct sides s;
+    char *text = NULL;
+
+    (void) state;
+    sides_init(&s);
+    sides_put_text(s.baseline.report, "/load/steps", "[10,20,30,40]");
+    sides_put_text(s.current.report, "/load/steps", "[10,30,45,50]");
+    text = markdown_of(&s, VERDICT_NON_COMPARABLE);
+    contains(text, "| steps differs: /1 20 removed, /2 40 → 45, /3 50 added |\n");
+    contains(text, "\ns/1.json /load/steps:\n\n- /1 20 removed\n- /2 40 → 45\n- /3 50 added\n\n");
+    free(text);
+}
+
 /* Outside text is text: no cell, no link, no HTML, no mention, no new line. */
 static void outside_text_forms_no_markup(void **state)
 {
@@ -169,6 +184,7 @@ int main(void)
         cmocka_unit_test(ok_has_the_layout_readers_know),
         cmocka_unit_test(regression_is_listed_twice),
         cmocka_unit_test(refusal_shows_both_values_and_no_number),
+        cmocka_unit_test(refusal_tells_lists_element_by_element),
         cmocka_unit_test(outside_text_forms_no_markup),
         cmocka_unit_test(replay_finds_every_difference),
         cmocka_unit_test(replay_ignores_roots_and_wording),

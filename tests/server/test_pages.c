@@ -332,6 +332,22 @@ static void a_refusal_prints_no_percentage(void **state)
     assert_null(strchr(out.data, '%'));
 }
 
+static void a_refusal_tells_which_elements_of_a_list_differ(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *document = read_example("refusal.json");
+    AUTO_BUF struct buf out;
+
+    buf_init(&out, LIMIT_PAGE);
+    render(f, "refusal.json", ".html", document, &out);
+    assert_non_null(strstr(out.data, "<li><strong>removed</strong> /1: 20000</li>"));
+    assert_non_null(strstr(out.data, "<li><strong>changed</strong> /0/duration_secs: 1 → 2</li>"));
+    assert_non_null(strstr(out.data, "<li>and 7 more</li>"));
+    render(f, "refusal.json", ".txt", document, &out);
+    assert_non_null(strstr(out.data, "\n    * removed /1: 20000\n"));
+    assert_non_null(strstr(out.data, "\n    * and 7 more\n"));
+}
+
 static void damaged_evidence_is_never_shown_as_good(void **state)
 {
     const struct fixture *f = *state;
@@ -406,6 +422,7 @@ int main(void)
         cmocka_unit_test(any_field_may_be_missing_or_strange),
         cmocka_unit_test(any_field_may_be_absent),
         cmocka_unit_test(a_refusal_prints_no_percentage),
+        cmocka_unit_test(a_refusal_tells_which_elements_of_a_list_differ),
         cmocka_unit_test(damaged_evidence_is_never_shown_as_good),
         cmocka_unit_test(pages_from_a_directory_are_compiled_the_same),
         cmocka_unit_test(a_broken_template_stops_the_start),
