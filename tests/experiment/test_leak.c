@@ -43,59 +43,122 @@ static void expect(const struct leak *l, const char *pointer, const cJSON *expec
                  expected->valuedouble);
 }
 
-static const cJSON *series(const cJSON *gates, const char *name)
+static const cJSON *named(const cJSON *list, const char *name)
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, json_get(gates, "cases")) if (strcmp(json_get(row, "name")->valuestring,
-                                                                 name) == 0) return row;
+    cJSON_ArrayForEach(row, list) if (strcmp(json_get(row, "name")->valuestring, name) == 0) return row;
     return NULL;
+}
+
+static void replay(const cJSON *row, const cJSON *data)
+{
+    const char *name = json_get(row, "case")->valuestring;
+    const cJSON *out = json_get(row, "out");
+    const cJSON *reason = json_get(out, "reason");
+    AUTO_LEAK struct leak l = {0};
+    char *csv = csv_of(data);
+
+    evaluate(csv, json_get(row, "limit_mb_per_hour")->valuedouble, NULL, &l);
+    if (strcmp(leak_verdict_name(l.verdict), json_get(out, "verdict")->valuestring) != 0)
+        fail_msg("%s: %s", name, leak_verdict_name(l.verdict));
+    assert_string_equal(json_get(l.document, "verdict")->valuestring, leak_verdict_name(l.verdict));
+    if (reason)
+        assert_string_equal(json_get(l.document, "reason")->valuestring, reason->valuestring);
+    else
+        assert_true(cJSON_IsNull(json_get(l.document, "reason")));
+    expect(&l, "/blocks", json_get(out, "blocks"));
+    expect(&l, "/estimators/block_theil_sen_mb_per_hour", json_get(out, "rate_ts"));
+    expect(&l, "/estimators/endpoint_mb_per_hour", json_get(out, "rate_endpoint"));
+    expect(&l, "/sigma_block", json_get(out, "sigma_block"));
+    expect(&l, "/r1", json_get(out, "r1"));
+    expect(&l, "/r1_corrected", json_get(out, "r1_corrected"));
+    expect(&l, "/se", json_get(out, "se"));
+    expect(&l, "/lo", json_get(out, "lo"));
+    expect(&l, "/hi", json_get(out, "hi"));
+    free(csv);
+}
+
+/* A series that never moves has one answer, whatever its times are: any series of the same length stands in. */
+static cJSON *constant_like(const cJSON *other)
+{
+    cJSON *made = cJSON_Duplicate(other, true);
+    cJSON *value = NULL;
+
+    cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(made, "rss_kib")) (void)
+        cJSON_SetNumberHelper(value, 832000);
+    return made;
+}
+
+/* rss_gates.json does not hold these series, and they were made with random noise: their 14 vectors cannot be replayed.
+ * leak_more.json has others of the same shapes. */
+static const char *const lost[] = {
+    "soak1200_flat_white", "soak1200_random_walk", "soak1200_leak_8",  "soak1200_step_3MB",
+    "soak1200_warmup",     "canonical600_leak_20", "canonical600_leak12_4MiB_chunks",
+};
+
+static bool is_lost(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(lost); i++)
+        if (strcmp(lost[i], name) == 0)
+            return true;
+    return false;
 }
 
 static void every_vector_of_the_rule_agrees(void **state)
 {
     cJSON *file = cases_read_json("tests/data/stats/leak_verdict.json");
     cJSON *gates = cases_read_json("tests/data/stats/rss_gates.json");
+    cJSON *constant = constant_like(named(json_get(gates, "cases"), "canonical600_flat_ou20"));
+    const cJSON *row = NULL;
+    size_t compared = 0;
+    size_t without = 0;
+
+    (void) state;
+    cJSON_ArrayForEach(row, json_get(file, "cases"))
+    {
+        const char *name = json_get(row, "case")->valuestring;
+        const cJSON *data = json_get(row, "t_ms") ? row : named(json_get(gates, "cases"), name);
+
+        if (!data && strcmp(name, "canonical600_constant") == 0)
+            data = constant;
+        if (data) {
+            replay(row, data);
+            compared++;
+        } else if (is_lost(name)) {
+            without++;
+        } else {
+            fail_msg("%s: no series", name);
+        }
+    }
+    assert_int_equal(compared + without, (int) json_get(file, "n_cases")->valuedouble);
+    assert_int_equal(without, 14);
+    cJSON_Delete(constant);
+    cJSON_Delete(file);
+    cJSON_Delete(gates);
+}
+
+/* The lost shapes again, and the edges: 8 blocks or one sample less, 2 and 3 samples a block, holes, equal times, epoch
+ * times, values next to 2^53. */
+static void neighbours_agree_with_the_reference(void **state)
+{
+    cJSON *file = cases_read_json("tests/data/stats/leak_more.json");
     const cJSON *row = NULL;
     size_t compared = 0;
 
     (void) state;
     cJSON_ArrayForEach(row, json_get(file, "cases"))
     {
-        const char *name = json_get(row, "case")->valuestring;
-        const cJSON *out = json_get(row, "out");
-        const cJSON *data = json_get(row, "t_ms") ? row : series(gates, name);
-        const cJSON *reason = json_get(out, "reason");
-        AUTO_LEAK struct leak l = {0};
-        char *csv = NULL;
+        const cJSON *data = named(json_get(file, "series"), json_get(row, "case")->valuestring);
 
-        if (!data)
-            continue; /* the file of series is a selection */
-        csv = csv_of(data);
-        evaluate(csv, json_get(row, "limit_mb_per_hour")->valuedouble, NULL, &l);
-        if (strcmp(leak_verdict_name(l.verdict), json_get(out, "verdict")->valuestring) != 0)
-            fail_msg("%s: %s", name, leak_verdict_name(l.verdict));
-        assert_string_equal(json_get(l.document, "verdict")->valuestring,
-                            leak_verdict_name(l.verdict));
-        if (reason)
-            assert_string_equal(json_get(l.document, "reason")->valuestring, reason->valuestring);
-        else
-            assert_true(cJSON_IsNull(json_get(l.document, "reason")));
-        expect(&l, "/blocks", json_get(out, "blocks"));
-        expect(&l, "/estimators/block_theil_sen_mb_per_hour", json_get(out, "rate_ts"));
-        expect(&l, "/estimators/endpoint_mb_per_hour", json_get(out, "rate_endpoint"));
-        expect(&l, "/sigma_block", json_get(out, "sigma_block"));
-        expect(&l, "/r1", json_get(out, "r1"));
-        expect(&l, "/r1_corrected", json_get(out, "r1_corrected"));
-        expect(&l, "/se", json_get(out, "se"));
-        expect(&l, "/lo", json_get(out, "lo"));
-        expect(&l, "/hi", json_get(out, "hi"));
-        free(csv);
+        assert_non_null(data);
+        replay(row, data);
         compared++;
     }
-    assert_int_equal(compared, 18);
+    assert_int_equal(compared, (int) json_get(file, "n_cases")->valuedouble);
+    for (size_t i = 0; i < ARRAY_LEN(lost); i++)
+        assert_non_null(named(json_get(file, "series"), lost[i]));
     cJSON_Delete(file);
-    cJSON_Delete(gates);
 }
 
 static void gates_stand_beside_the_verdict(void **state)
@@ -225,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_vector_of_the_rule_agrees),
+        cmocka_unit_test(neighbours_agree_with_the_reference),
         cmocka_unit_test(gates_stand_beside_the_verdict),
         cmocka_unit_test(bad_series_are_invalid_with_a_reason),
         cmocka_unit_test(what_is_no_series_file_is_an_error),
