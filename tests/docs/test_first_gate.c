@@ -1,0 +1,97 @@
+/* docs/first-gate.md, done as it says: its program, the definition at the top of
+ * docs/definition.md, and the exit codes of its runs. */
+#include "tests/lib/support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The first indented block after `mark`, without its indent. Heap. */
+static char *block_after(const char *page, const char *mark)
+{
+    char *text = test_read(page, NULL);
+    const char *at = strstr(text, mark);
+    char *out = calloc(strlen(text) + 1, 1);
+    size_t n = 0;
+
+    assert_non_null(at);
+    assert_non_null(out);
+    while (strncmp(at, "\n    ", 5) != 0)
+        at++;
+    for (at++; strncmp(at, "    ", 4) == 0 || *at == '\n';) {
+        size_t skip = *at == '\n' ? 0 : 4;
+        size_t len = strcspn(at + skip, "\n") + 1;
+
+        memcpy(out + n, at + skip, len);
+        n += len;
+        at += skip + len;
+    }
+    free(text);
+    return out;
+}
+
+static void put_block(const char *dir, const char *name, const char *page, const char *mark)
+{
+    char *text = block_after(page, mark);
+
+    test_write_text(dir, name, text);
+    free(text);
+}
+
+static const char script[] =
+    "set -e\n"
+    "export XDG_STATE_HOME=$PWD/state CLEANRUN_LOCK=$PWD/lock GIT_CONFIG_GLOBAL=/dev/null\n"
+    "cleanrun=$1 line=$2; cd tree\n"
+    "keep() { git add -A; git -c user.email=t@t -c user.name=t commit -qm x; }\n"
+    "measure() { code=0; out=$1; shift\n"
+    "    \"$cleanrun\" run sort --out \"../$out\" \"$@\" >/dev/null || code=$?; echo $code; }\n"
+    "git init -q .; keep; \"$cleanrun\" check >/dev/null\n"
+    "measure run-1\n"
+    "base=$(sha256sum < ../run-1/manifest.json | cut -c-64)\n"
+    "set -- --baseline ../run-1 --baseline-sha256 $base\n"
+    "measure run-2 \"$@\"\n"
+    "awk -v line=\"$line\" '/ qsort\\(v/ { print line } { print }' sortbench.c > new\n"
+    "mv new sortbench.c; keep\n"
+    "measure run-3 \"$@\"\n"
+    "sed -i 's/N = 100000/N = 50000/' sortbench.c; keep\n"
+    "measure run-4 \"$@\"\n"
+    "grep -o 'NC-IDENTITY-DIFFERS | sort/default.json | /n ' ../run-4/audit.md\n"
+    "echo >> Makefile\n"
+    "measure run-5 \"$@\"\n"
+    "grep -o '| NC-SOURCE-DIRTY' ../run-5/audit.md\n"
+    "measure run-6 --at HEAD \"$@\"\n"
+    "grep -c NC-SOURCE-DIRTY ../run-6/audit.md || true\n";
+
+static void the_page_does_what_it_says(void **state)
+{
+    static const char page[] = "docs/first-gate.md";
+    char *dir = test_dir_new();
+    char *cleanrun = test_join(test_build_root(), "runner/cleanrun");
+    char *line = block_after(page, "one line before `qsort`");
+    const char *const argv[] = {"sh", "-c", script, "sh", cleanrun, line, NULL};
+    struct test_run r = {0};
+
+    (void) state;
+    line[strcspn(line, "\n")] = '\0';
+    put_block(dir, "tree/sortbench.c", page, "\n`sortbench.c`:");
+    put_block(dir, "tree/Makefile", page, "\n`Makefile`");
+    put_block(dir, "tree/.gitignore", page, "\n`.gitignore`");
+    put_block(dir, "tree/cleanrun.yaml", "docs/definition.md", "# cleanrun.yaml\n");
+    test_run(argv, NULL, dir, NULL, &r);
+    if (r.code != 0)
+        fail_msg("exit %d: %s%s", r.code, r.out, r.err);
+    assert_string_equal(r.out, "3\n0\n1\n3\nNC-IDENTITY-DIFFERS | sort/default.json | /n \n"
+                               "3\n| NC-SOURCE-DIRTY\n3\n0\n");
+    test_run_fini(&r);
+    free(line);
+    free(cleanrun);
+    test_dir_free(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_page_does_what_it_says),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
