@@ -169,6 +169,23 @@ static int check_top_keys(const char *file, const struct yaml_node *root, struct
     return 0;
 }
 
+/* A number as the schema says, so written as one. */
+static int check_version(const char *file, const struct yaml_node *version, struct err *e)
+{
+    if (!version)
+        return err_set(e, ERR_INPUT, "definition.version", "%s:1:1: 'version: 1' is required", file);
+    if (version->kind != YAML_SCALAR)
+        return err_set(e, ERR_INPUT, "definition.version", "%s:%zu:%zu: 'version: 1' is required", file, version->line,
+                       version->column);
+    if (strcmp(version->text, "1") != 0)
+        return err_set(e, ERR_INPUT, "definition.version", "%s:%zu:%zu: 'version: 1' is required, not '%.40s'", file,
+                       version->line, version->column, version->text);
+    return version->plain ? 0
+                          : err_set(e, ERR_INPUT, "definition.version",
+                                    "%s:%zu:%zu: version is the number 1, without quotes: version: 1", file,
+                                    version->line, version->column);
+}
+
 static int check_top(const char *file, const struct yaml_node *root, struct err *e)
 {
     const struct yaml_node *version = NULL;
@@ -178,9 +195,8 @@ static int check_top(const char *file, const struct yaml_node *root, struct err 
     if (check_top_keys(file, root, e) < 0)
         return -1;
     version = member(root, "version");
-    if (!version || version->kind != YAML_SCALAR || strcmp(version->text, "1") != 0)
-        return err_set(e, ERR_INPUT, "definition.version", "%s:%zu:1: 'version: 1' is required", file,
-                       version ? version->line : 1);
+    if (check_version(file, version, e) < 0)
+        return -1;
     project = member(root, "project");
     if (project && (project->kind != YAML_SCALAR || !text_is_project(project->text)))
         return err_set(e, ERR_INPUT, "definition.project", "%s:%zu:%zu: project must be owner/name", file, project->line,

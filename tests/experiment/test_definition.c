@@ -153,6 +153,14 @@ static void definition_errors_name_the_place_and_the_likely_word(void **state)
     refuse("version: 1\ngates:\n  g:\n    clas: a\n", "f.yaml:4:5: unknown key 'clas'; did you mean 'class'?");
     refuse("version: 1\ngate: {}\n", "f.yaml:2:1: unknown key 'gate'; did you mean 'gates'?");
     refuse("version: 2\ngates: {g: {}}\n", "'version: 1' is required");
+    /* The number, written as one: what a stricter reader refuses is refused here. */
+    refuse("version: \"1\"\ngates: {g: {}}\n", "f.yaml:1:10: version is the number 1, without quotes");
+    refuse("version: '1'\ngates: {g: {}}\n", "f.yaml:1:10: version is the number 1, without quotes");
+    refuse("version: 1.0\ngates: {g: {}}\n", "f.yaml:1:10: 'version: 1' is required, not '1.0'");
+    refuse("version: 0x1\ngates: {g: {}}\n", "f.yaml:1:10: 'version: 1' is required");
+    refuse("version: [1]\ngates: {g: {}}\n", "f.yaml:1:10: 'version: 1' is required");
+    refuse("{\"version\": \"1\", \"gates\": {\"g\": {}}}\n", "f.yaml:1:13: version is the number 1");
+    refuse("gates: {g: {}}\n", "f.yaml:1:1: 'version: 1' is required");
     refuse("version: 1\ngates:\n  Bad_Name: {}\n", "f.yaml:3:3: gate name 'Bad_Name'");
     refuse("version: 1\ngates:\n  commit: {}\n", "reserved");
     refuse("version: 1\ngates:\n  g:\n    class: a\n    class: b\n", "f.yaml:5:5: key 'class' again, first at line 4");
