@@ -140,23 +140,36 @@ int file_read_at(int dirfd, const char *name, size_t max, char **out, size_t *ou
     return read_sized(fd, name, size, max, out, out_len, e);
 }
 
-int file_read(const char *path, size_t max, char **out, size_t *out_len, struct err *e)
+int file_open(const char *path, int *out_fd, uint64_t *out_size, struct err *e)
 {
     struct stat st;
-    AUTO_FD int fd = -1;
+    /* Not blocking: opening a pipe that nobody writes would wait for ever. */
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
-    if (strcmp(path, "-") == 0)
-        return read_stream(STDIN_FILENO, "standard input", READ_FIRST, max, out, out_len, e);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return err_errno(e, "file.open", "cannot open '%s'", path);
     if (fstat(fd, &st) < 0)
         return err_errno(e, "file.open", "cannot look at '%s'", path);
-    if (S_ISREG(st.st_mode))
-        return read_sized(fd, path, (uint64_t) st.st_size, max, out, out_len, e);
-    if (S_ISDIR(st.st_mode))
-        return err_set(e, ERR_INPUT, "file.type", "'%s' is a directory", path);
-    return read_stream(fd, path, READ_FIRST, max, out, out_len, e);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_USAGE, "file.type", "'%s' is %s, not a regular file", path,
+                       S_ISDIR(st.st_mode)    ? "a directory"
+                       : S_ISFIFO(st.st_mode) ? "a pipe"
+                                              : "a device");
+    *out_size = (uint64_t) st.st_size;
+    *out_fd = fd_steal(&fd);
+    return 0;
+}
+
+int file_read(const char *path, size_t max, char **out, size_t *out_len, struct err *e)
+{
+    AUTO_FD int fd = -1;
+    uint64_t size = 0;
+
+    if (strcmp(path, "-") == 0)
+        return read_stream(STDIN_FILENO, "standard input", READ_FIRST, max, out, out_len, e);
+    if (file_open(path, &fd, &size, e) < 0)
+        return -1;
+    return read_sized(fd, path, size, max, out, out_len, e);
 }
 
 int file_read_pseudo_at(int dirfd, const char *name, size_t max, char **out, size_t *out_len,

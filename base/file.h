@@ -21,7 +21,10 @@ int file_open_dir_at(int dirfd, const char *name, int *out_fd, struct err *e) MU
 int file_open_at(int dirfd, const char *name, int *out_fd, uint64_t *out_size, struct err *e) MUST_CHECK;
 /* Whole file ≤ max bytes into *out (NUL after the data, caller frees). */
 int file_read_at(int dirfd, const char *name, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
-/* The same by user-given path (relative to the working directory; links allowed). "-" reads standard input. */
+/* Read-only, by user-given path (relative to the working directory; links allowed). A pipe, device or directory is
+ * ERR_USAGE, at once: nothing is waited for. */
+int file_open(const char *path, int *out_fd, uint64_t *out_size, struct err *e) MUST_CHECK;
+/* The whole of such a file; "-" reads standard input. */
 int file_read(const char *path, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
 /* A /proc or /sys file whose size is unknown; ≤ max bytes. */
 int file_read_pseudo_at(int dirfd, const char *name, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;

@@ -42,19 +42,6 @@ static int load_keys(const struct cli_args *a, struct keyring *ring, struct err 
     return 0;
 }
 
-static int open_archive(const char *path, int *out, struct err *e)
-{
-    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_errno(e, "verify.open", "cannot open '%s'", path);
-    if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_USAGE, "verify.kind", "'%s' is not a regular file", path);
-    *out = fd_steal(&fd);
-    return 0;
-}
-
 /* A missing attestation is no failure to read: it is evidence that nobody signed. */
 static int read_attestation(const struct cli *c, const struct cli_args *a, char **out,
                             size_t *out_len, struct err *e)
@@ -186,6 +173,7 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
     AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
     AUTO_FREE char *envelope = NULL;
     AUTO_FD int fd = -1;
+    uint64_t size = 0;
     struct verify_input in = {.keyring = ring, .now_us = clock_realtime_us()};
     const char *json = cli_get(a, "json");
     bool met = true;
@@ -193,7 +181,7 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
     if (!ring)
         return err_set(e, ERR_NOMEM, "verify.memory", "no memory");
     if (check_requirements(c, a, NULL, &met, e) < 0 || load_keys(a, ring, e) < 0 ||
-        open_archive(a->args[0], &fd, e) < 0 ||
+        file_open(a->args[0], &fd, &size, e) < 0 ||
         read_attestation(c, a, &envelope, &in.envelope_len, e) < 0)
         return -1;
     in.archive_fd = fd;

@@ -316,7 +316,8 @@ int push_archive(struct cli *c, const char *archive, const struct push_target *t
     AUTO_MANIFEST struct manifest manifest = {.document = NULL};
     AUTO_FREE char *token = NULL;
     AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
-    AUTO_FD int fd = open(archive, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    AUTO_FD int fd = -1;
+    uint64_t size = 0;
 
     if (!t->server || !*t->server)
         return err_set(e, ERR_USAGE, "push.server",
@@ -324,9 +325,8 @@ int push_archive(struct cli *c, const char *archive, const struct push_target *t
     if (!t->token_file)
         return err_set(e, ERR_USAGE, "push.token",
                        "which token? --token-file FILE or CLEANRUN_TOKEN_FILE");
-    if (fd < 0)
-        return err_errno(e, "push.archive", "cannot open '%s'", archive);
-    if (push_read_token(t->token_file, &token, e) < 0 ||
+    if (file_open(archive, &fd, &size, e) < 0 ||
+        push_read_token(t->token_file, &token, e) < 0 ||
         digest_of_fd(fd, &u.digest, &u.size, e) < 0)
         return -1;
     /* A damaged archive may still be sent when both names are given: the server is the judge. */

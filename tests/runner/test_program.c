@@ -317,6 +317,72 @@ static void broken_standard_output_is_no_success(void **state)
     free(program);
 }
 
+/* A pipe, a device or a directory where a file is wanted: refused at once, never waited for. */
+static void files_that_are_none_are_refused(void **state)
+{
+    char *dir = test_dir_new();
+    char *pipe_path = test_join(dir, "pipe");
+    const char *const odd[] = {pipe_path, "/dev/zero", dir};
+    const char *const definition = "examples/rvoip-sip/cleanrun.yaml";
+    char *good = test_join(test_source_root(), definition);
+    char *empty = test_join(dir, "empty");
+    char *token = test_join(dir, "token");
+    char *out = test_join(dir, "out");
+
+    (void) state;
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    assert_int_equal(mkdir(empty, 0755), 0);
+    test_write_text(dir, "token", "crt_x\n");
+    assert_int_equal(chmod(token, 0600), 0);
+    test_write_text(dir, "file", "x\n");
+    char *file = test_join(dir, "file");
+
+    for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
+        const char *const f = odd[i];
+        const char *const calls[][14] = {
+            {"check", f},
+            {"accept", "--definition", good, "--gate", "call-setup-2k", f},
+            {"accept", "--definition", f, "--gate", "call-setup-2k", file},
+            {"audit", "--definition", f, "--gate", "call-setup-2k", "--baseline", empty,
+             "--current", empty},
+            {"audit", "--definition", good, "--gate", "call-setup-2k", "--baseline", empty,
+             "--current", empty, "--baseline-manifest", f},
+            {"leak", f, "--limit", "10"},
+            {"baseline", "verify", f},
+            {"baseline", "package", f, "--out", out},
+            {"verify", f, "--key", file},
+            {"verify", file, "--key", f},
+            {"verify", file, "--attestation", f},
+            {"key", "show", f},
+            {"seal", empty, "--key", f, "--out", out},
+            {"push", f, "--server", "http://127.0.0.1:9", "--token-file", token},
+            {"push", file, "--server", "http://127.0.0.1:9", "--token-file", f},
+            {"package", empty, "--count", "1", "--source-at-start", file, "--out", out, "--key", f},
+            {"package", "verify", empty, "--key", f},
+        };
+
+        for (size_t k = 0; k < ARRAY_LEN(calls); k++) {
+            struct said s;
+
+            (void) alarm(60); /* instead of waiting for ever */
+            say(&s, calls[k]);
+            (void) alarm(0);
+            /* a baseline that is no file is a broken baseline */
+            if (s.code != (strcmp(calls[k][0], "baseline") == 0 ? 5 : 2) || !*s.err)
+                fail_msg("%s %s … %s: exit %d\n%s%s", calls[k][0], calls[k][1], f, s.code, s.out,
+                         s.err);
+            said_fini(&s);
+        }
+    }
+    free(file);
+    free(token);
+    free(out);
+    free(empty);
+    free(good);
+    free(pipe_path);
+    test_dir_free(dir);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +395,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(check_tells_where_a_definition_is_wrong),
         cmocka_unit_test(fingerprint_and_doctor_speak_json),
         cmocka_unit_test(broken_standard_output_is_no_success),
+        cmocka_unit_test(files_that_are_none_are_refused),
     };
 
     if (argc > 1)
