@@ -5,6 +5,7 @@
 #include "audit/parts.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "experiment/exact.h"
 #include "experiment/pointer.h"
 
 enum state { STATE_KNOWN, STATE_UNKNOWN, STATE_MALFORMED };
@@ -61,6 +62,8 @@ static const char *malformed(const struct policy_identity *rule, const cJSON *v)
         return "empty";
     if (holds_null(v))
         return "incomplete (it holds null)";
+    if (!exact_numbers(v))
+        return "not exact (it holds a number beyond 2^53-1)";
     return NULL;
 }
 

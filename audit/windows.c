@@ -3,6 +3,7 @@
 
 #include "audit/parts.h"
 #include "base/json_in.h"
+#include "experiment/exact.h"
 #include "experiment/pointer.h"
 
 /* What is wrong with one side's window, or NULL; *out_member is the member's name, or NULL for the whole window. */
@@ -68,7 +69,7 @@ static void check_estimator(const struct policy_window *w, const struct pair *pa
     what.current = pointer_get(pair->current, field);
     if (!what.baseline && !what.current)
         return;
-    if (!what.baseline || !what.current || !json_equal(what.baseline, what.current))
+    if (!what.baseline || cJSON_IsNull(what.baseline) || !what.current || !exact_equal(what.baseline, what.current))
         findings_reason(f, &what, "%s: the estimators differ", w->label ? w->label : w->pointer);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_in.h"
+#include "experiment/exact.h"
 #include "experiment/pointer.h"
 
 enum field_kind { FIELD_EXACT, FIELD_ABSENT, FIELD_ABSOLUTE, FIELD_FLOOR, FIELD_LIMIT };
@@ -37,8 +38,10 @@ static void check_value(struct checks *c, enum field_kind kind, const cJSON *ent
     case FIELD_EXACT: {
         const cJSON *expected = json_get(entry, "equals");
 
-        checks_add(c, name, "==", expected, actual, actual && json_equal(actual, expected),
-                   actual ? NULL : "absent");
+        checks_add(c, name, "==", expected, actual, actual && exact_equal(actual, expected),
+                   !actual                 ? "absent"
+                   : exact_numbers(actual) ? NULL
+                                           : "a number beyond 2^53-1 is not exact");
         return;
     }
     case FIELD_ABSENT:

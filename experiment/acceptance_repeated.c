@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "experiment/exact.h"
 #include "experiment/pointer.h"
 
 static void check_exact(const cJSON *element, size_t index, const cJSON *rules, struct problems *p)
@@ -17,7 +18,7 @@ static void check_exact(const cJSON *element, size_t index, const cJSON *rules, 
         const char *path = check_text(rule, "path");
         const cJSON *actual = pointer_get(element, path);
 
-        if (!actual || !json_equal(actual, json_get(rule, "equals")))
+        if (!actual || !exact_equal(actual, json_get(rule, "equals")))
             problems_add(p, "element %zu: %s is %s", index, path,
                          actual ? "another value" : "absent");
     }
@@ -69,7 +70,7 @@ static void check_series(const cJSON *element, size_t index, const cJSON *rules,
         const cJSON *expected = cJSON_GetArrayItem(json_get(rule, "values"), (int) index);
         const cJSON *actual = pointer_get(element, path);
 
-        if (!expected || !actual || !json_equal(actual, expected))
+        if (!expected || !actual || !exact_equal(actual, expected))
             problems_add(p, "element %zu: %s is %s", index, path,
                          !expected ? "without an expected value"
                          : actual  ? "another value"

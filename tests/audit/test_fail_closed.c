@@ -291,6 +291,8 @@ static void rule3_malformed_identity_on_both_sides_is_not_equal(void **state)
         { "/load/rate", NULL },     { "/load/rate", "\"100\"" },   { "/load/steps", "[]" },  { "/load/steps", "\"\"" },
         { "/load/steps", "[null]" }, { "/scenario", "\"\"" },      { "/load/steps", "{}" },  { "/load", "[]" },
         { "/scenario", "1" },        { "/load/steps", "[[{\"a\":null}]]" },
+        { "/load/rate", "9007199254740992.0" }, { "/load/rate", "-9.1e15" }, { "/load/rate", "1e300" },
+        { "/load/steps", "[10,{\"a\":[9007199254740993.0]}]" }, { "/environment/alloc", "1e16" },
     };
     struct sides s;
 
@@ -301,6 +303,47 @@ static void rule3_malformed_identity_on_both_sides_is_not_equal(void **state)
         sides_put_text(s.current.report, cases[i].pointer, cases[i].json);
         sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-INVALID", NULL);
     }
+}
+
+/* Two texts of one double are two numbers; the largest that is exact still compares. */
+static void rule3_numbers_that_no_double_tells_apart_are_not_equal(void **state)
+{
+    struct sides s;
+
+    (void) state;
+    sides_init(&s);
+    sides_put_text(s.baseline.report, "/load/rate", "9007199254740992.0");
+    sides_put_text(s.current.report, "/load/rate", "9007199254740993.0");
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-INVALID", "/load/rate");
+    sides_init(&s);
+    sides_put_text(s.baseline.report, "/load/rate", "9007199254740991");
+    sides_put_text(s.current.report, "/load/rate", "9007199254740991.0");
+    sides_expect(&s, VERDICT_OK, NULL, NULL);
+    sides_init(&s);
+    sides_put_text(s.baseline.report, "/load/rate", "9007199254740990");
+    sides_put_text(s.current.report, "/load/rate", "9007199254740991");
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-DIFFERS", "/load/rate");
+    sides_init(&s); /* written as an integer it is no document */
+    sides_add_file(&s.current, SIDES_REPORT, "{\"load\":{\"rate\":9007199254740993}}");
+    sides_expect(&s, VERDICT_INVALID, "IN-JSON", NULL);
+}
+
+static void rule3_estimators_are_known_and_equal(void **state)
+{
+    static const char *const values[] = { "null", "\"ols\"", "1e300", NULL, "{\"name\":\"theil-sen\"}" };
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(values); i++)
+        for (int side = 0; side < 2; side++) {
+            sides_init(&s);
+            sides_put_text(side ? s.current.report : s.baseline.report, "/windows/w/estimator", values[i]);
+            sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-ESTIMATOR", "/windows/w/estimator");
+        }
+    sides_init(&s);
+    sides_put_text(s.baseline.report, "/windows/w/estimator", "null");
+    sides_put_text(s.current.report, "/windows/w/estimator", "null");
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-ESTIMATOR", "/windows/w/estimator");
 }
 
 static void rule3_a_side_without_manifest_is_unknown(void **state)
@@ -772,6 +815,8 @@ int main(void)
         cmocka_unit_test(rule2_same_binary_is_shown_not_refused),
         cmocka_unit_test(rule3_both_may_lack_needs_a_legacy_baseline_and_absence_on_both),
         cmocka_unit_test(rule3_malformed_identity_on_both_sides_is_not_equal),
+        cmocka_unit_test(rule3_numbers_that_no_double_tells_apart_are_not_equal),
+        cmocka_unit_test(rule3_estimators_are_known_and_equal),
         cmocka_unit_test(rule3_a_side_without_manifest_is_unknown),
         cmocka_unit_test(rule3_element_wise_difference_is_told),
         cmocka_unit_test(rule4_conditioning_is_identity),

@@ -65,6 +65,24 @@ static void exact_is_typed(void **state)
     expect("{exact: [{path: /a, equals: [1, {b: 2}]}]}", "{\"a\":[1,{\"b\":2,\"c\":3}]}", false);
 }
 
+/* Beyond 2^53-1 two texts are one double: equality would say nothing. */
+static void exact_is_exact(void **state)
+{
+    (void) state;
+    expect("{exact: [{path: /a, equals: 9007199254740991}]}", "{\"a\":9007199254740991.0}", true);
+    expect("{exact: [{path: /a, equals: -9007199254740991}]}", "{\"a\":-9007199254740991}", true);
+    expect("{exact: [{path: /a, equals: 9007199254740990}]}", "{\"a\":9007199254740991}", false);
+    expect("{exact: [{path: /a, equals: 9007199254740992.0}]}", "{\"a\":9007199254740993.0}", false);
+    expect("{exact: [{path: /a, equals: 9007199254740992.0}]}", "{\"a\":9007199254740992.0}", false);
+    expect("{exact: [{path: /a, equals: 1e300}]}", "{\"a\":1e300}", false);
+    expect("{exact: [{path: /a, equals: [1, {b: 1e16}]}]}", "{\"a\":[1,{\"b\":1e16}]}", false);
+    expect("{repeated: [{path: /l, count: 1, exact: [{path: /a, equals: 1e16}]}]}", "{\"l\":[{\"a\":1e16}]}",
+           false);
+    expect("{repeated: [{path: /l, count: 1, exact: [{path: /a, equals: 1e15}]}]}", "{\"l\":[{\"a\":1e15}]}",
+           true);
+    expect("{equal: [{paths: [/a, /b]}]}", "{\"a\":1e15,\"b\":1e15}", false); /* counts are integers */
+}
+
 static void absent_and_absolute_path(void **state)
 {
     (void) state;
@@ -372,6 +390,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_is_typed),
+        cmocka_unit_test(exact_is_exact),
         cmocka_unit_test(absent_and_absolute_path),
         cmocka_unit_test(thresholds_include_their_limit),
         cmocka_unit_test(counts_belong_together),
