@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define LIMIT_KIB(n) ((size_t) (n) << 10)
 #define LIMIT_MIB(n) ((size_t) (n) << 20)
@@ -34,6 +35,11 @@
 #define LIMIT_PACKAGE_INDEX LIMIT_MIB(16)    /* its index: about 200 bytes a file */
 #define LIMIT_KEYS 256                     /* keys in one keyring */
 #define LIMIT_PEM LIMIT_KIB(16)
+
+#define LIMIT_EARLIEST_US INT64_C(1577836800000000) /* 2020: no runner existed before it */
+#define LIMIT_CLOCK_SKEW_S 300             /* how far a runner's clock may run ahead of the receiver's */
+#define LIMIT_RUN_ID_LAG_S 2               /* run id and started_at are one moment, told in whole seconds */
+#define LIMIT_WALL_SLACK_S 5               /* a stamped duration against a monotonic one: clocks are set while runs last */
 
 /* Result trees and samples. */
 #define LIMIT_TREE_FILES 4096

@@ -66,6 +66,8 @@ static int check_source(const cJSON *d, struct err *e)
     if (same != cJSON_IsTrue(json_get(s, "unchanged")))
         return contradiction(e,
                              "source.unchanged does not say what source.start and source.end show");
+    if (same && !json_equal(json_get(s, "start"), json_get(s, "end")))
+        return contradiction(e, "source.start and source.end have one fingerprint and differ");
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         const cJSON *block = json_get(s, ends[i]);
 

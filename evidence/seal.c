@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
@@ -185,7 +186,8 @@ static int check_result(const struct output *o, const struct digest *digest, con
                                                .archive_digest = digest,
                                                .envelope = envelope,
                                                .envelope_len = len,
-                                               .keyring = ring},
+                                               .keyring = ring,
+                                               .now_us = clock_realtime_us()},
                         &ev, &report, e) < 0)
         return -1;
     if (ev)

@@ -243,6 +243,8 @@ static int stage_manifest(struct work *w, struct err *e)
     if (manifest_parse(bytes, len, &w->ev->manifest, &why) < 0 ||
         statement_agrees(&w->statement, &w->ev->manifest, &why) < 0)
         return judge(w, "IN-MANIFEST", &why, e);
+    if (agreement_times(&w->ev->manifest, w->in->now_us, &why) < 0)
+        return judge(w, "IN-MANIFEST", &why, e);
     if (!states_size(&w->statement, w->ev->index->size))
         return failed(w, "IN-MANIFEST", "the statement's archiveSize is not the archive's size");
     return check_belonging(w);
@@ -305,8 +307,26 @@ static int check_json(struct work *w, const struct manifest_file *f, struct err 
     return 0;
 }
 
+/* An agreement_reader. */
+static int read_json(void *ctx, const char *name, cJSON **out, struct err *e)
+{
+    const struct work *w = (const struct work *) ctx;
+    const struct json_limits limits = {.max_bytes = LIMIT_REPORT};
+    AUTO_FREE char *bytes = NULL;
+    size_t len = 0;
+
+    *out = NULL;
+    if (!archive_index_find(w->ev->index, name))
+        return 0;
+    if (evidence_read(w->ev, name, LIMIT_REPORT, &bytes, &len, e) < 0 ||
+        json_parse(bytes, len, &limits, out, e) < 0)
+        return err_wrap(e, "'%s'", name);
+    return 0;
+}
+
 static int check_definition(struct work *w, struct err *e)
 {
+    const struct agreement_reader reader = {.read = read_json, .ctx = w};
     const struct manifest *m = &w->ev->manifest;
     AUTO_DEFINITION struct definition d = {.gate = NULL};
     AUTO_FREE char *bytes = NULL;
@@ -319,7 +339,7 @@ static int check_definition(struct work *w, struct err *e)
         err_wrap(&why, "'definition.json'");
         return judge(w, "IN-JSON", &why, e);
     }
-    if (agreement_check(m, &d, &why) < 0)
+    if (agreement_check(m, &d, &why) < 0 || agreement_files(m, &d, &reader, &why) < 0)
         return judge(w, "IN-MANIFEST", &why, e);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "experiment/pointer.h"
+#include "experiment/proof.h"
 #include "runner/measure.h"
 
 static bool plain(const char *pointer)
@@ -41,35 +42,6 @@ int conditioning_check(const struct plan *p, struct err *e)
     return 0;
 }
 
-/* NULL, or what the report lacks. */
-static const char *break_of(const cJSON *proof, const cJSON *report, const char **out_pointer)
-{
-    const cJSON *first = NULL, *item = NULL;
-
-    cJSON_ArrayForEach(item, json_get(proof, "equal"))
-    {
-        const cJSON *value = pointer_get(report, item->valuestring);
-
-        *out_pointer = item->valuestring;
-        if (!cJSON_IsNumber(value))
-            return "is no number";
-        if (first && !json_equal(first, value))
-            return "is not equal to the others";
-        first = value;
-    }
-    cJSON_ArrayForEach(item, json_get(proof, "values"))
-    {
-        const cJSON *value = pointer_get(report, item->string);
-
-        *out_pointer = item->string;
-        if (!value)
-            return "is absent";
-        if (!json_equal(value, item))
-            return "has another value";
-    }
-    return NULL;
-}
-
 static bool step_unproven(const cJSON *step, int run_fd, char *why, size_t size)
 {
     static const struct json_limits limits = {.max_bytes = LIMIT_REPORT};
@@ -94,7 +66,7 @@ static bool step_unproven(const cJSON *step, int run_fd, char *why, size_t size)
                         e.text); /* a cut reason still explains */
         return true;
     }
-    lack = break_of(proof, report, &pointer);
+    lack = proof_break(proof, report, &pointer);
     if (lack)
         (void) snprintf(why, size, "conditioning step '%s': %s of %s %s", name, pointer,
                         report_name, lack); /* a cut reason still explains */

@@ -127,9 +127,9 @@ static int open_directory(struct run *r, struct err *e)
     AUTO_FREE char *path = NULL;
     size_t swept;
 
-    if (rundir_new_id(r->id, e) < 0)
-        return -1;
     r->started_us = clock_realtime_us();
+    if (rundir_new_id(r->started_us, r->id, e) < 0)
+        return -1;
     if (r->state)
         (void) scratch_sweep(r->state, false); /* tidying: how much there was is of no interest */
     if (r->options.out)

@@ -26,7 +26,7 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_NOMEM, "rundir.memory", "out of memory");
 }
 
-int rundir_new_id(char out[RUN_ID_SIZE], struct err *e)
+int rundir_new_id(int64_t started_us, char out[RUN_ID_SIZE], struct err *e)
 {
     uint8_t bytes[4];
     char stamp[CLOCK_RFC3339_SIZE];
@@ -35,7 +35,7 @@ int rundir_new_id(char out[RUN_ID_SIZE], struct err *e)
     if (random_bytes(bytes, sizeof(bytes), e) < 0)
         return -1;
     text_hex(bytes, sizeof(bytes), hex);
-    clock_compact(clock_realtime_us(), stamp);
+    clock_compact(started_us, stamp);
     (void) snprintf(out, RUN_ID_SIZE, "%.16s-%s", stamp, hex); /* 16 + 1 + 8 */
     return 0;
 }

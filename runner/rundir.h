@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stddef.h>
 
 #include "base/cleanup.h"
@@ -24,15 +25,15 @@ struct rundir {
 };
 
 /* A fresh run id: UTC start and eight random hex digits. */
-int rundir_new_id(char out[RUN_ID_SIZE], struct err *e) MUST_CHECK;
+int rundir_new_id(int64_t started_us, char out[RUN_ID_SIZE], struct err *e) MUST_CHECK;
 
 /* path must not exist (ERR_USAGE); its parents are made. A partial directory of the same name whose
  * runner is gone is removed first. */
 int rundir_open(const char *path, struct rundir *out, struct err *e) MUST_CHECK;
-/* Makes everything durable and gives the directory its name. */
-/* After a program that could move or remove it: when it is no longer at its name, an empty one takes
- * its place. */
+/* After a program that could move or remove it: when it is no longer at its name, an empty one
+ * takes its place. */
 int rundir_restore(struct rundir *d, bool *out_moved, struct err *e) MUST_CHECK;
+/* Makes everything durable and gives the directory its name. */
 int rundir_commit(struct rundir *d, struct err *e) MUST_CHECK;
 /* Removes it unless it was committed; accepts zeroed. */
 void rundir_close(struct rundir *d);

@@ -9,7 +9,6 @@
 #include "base/limits.h"
 #include "experiment/acceptance.h"
 #include "experiment/pointer.h"
-#include "server/ingest/coverage.h"
 
 #define SAMPLES "samples/process.csv"
 #define SNAPSHOT "baseline/"
@@ -118,21 +117,6 @@ static void check_status(struct json_doc *d, cJSON *list, const struct package *
     json_add_string(d, r, "text", "the manifest's word is not what the evidence gives");
 }
 
-static void check_coverage(struct json_doc *d, cJSON *list, const struct package *p)
-{
-    const cJSON *stated = json_get(p->side.manifest.document, "coverage");
-    cJSON *r;
-
-    if (!p->report || coverage_agrees(&p->side.definition, p->report, stated))
-        return;
-    r = json_add_object(d, list, NULL);
-    json_add_string(d, r, "code", "IN-MANIFEST");
-    json_add_string(d, r, "path", "manifest.json");
-    json_add_string(d, r, "field", "/coverage");
-    json_add_copy(d, r, "current", stated);
-    json_add_string(d, r, "text", "the manifest's coverage is not that of the report's windows");
-}
-
 static int read_document(const struct evidence *ev, const char *name, cJSON **out, struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
@@ -228,7 +212,6 @@ int judge_replay(const struct evidence *ev, const struct package *p, cJSON **out
 
     json_doc_init_object(&d);
     list = json_add_array(&d, NULL, "reasons");
-    check_coverage(&d, list, p);
     if (replay_acceptance(ev, p, &d, list, e) < 0 || replay_audit(ev, p, &d, list, e) < 0)
         return -1;
     root = json_doc_take(&d, e);

@@ -31,7 +31,7 @@ static const char template[] =
     "{\"schema\":\"cleanrun-manifest/2\",\"project\":\"demo/"
     "kvcache\",\"gate\":\"kvcache-50k\",\"class\":\"demo-vm\","
     "\"run\":\"" FIXTURE_RUN "\",\"mode\":\"clean\",\"status\":\"PASS\",\"attempt\":1,"
-    "\"started_at\":\"2026-11-29T14:15:02Z\",\"finished_at\":\"2026-11-29T14:16:02Z\",\"exit_"
+    "\"started_at\":\"2024-11-29T14:15:02Z\",\"finished_at\":\"2024-11-29T14:16:02Z\",\"exit_"
     "code\":0,\"signal\":null,"
     "\"report_status\":\"CAPTURED\",\"report\":\"kvcache/"
     "50000.json\",\"acceptance_status\":\"PASS\","
@@ -60,8 +60,9 @@ static const char definition_yaml[] =
     "  kvcache-50k:\n"
     "    class: demo-vm\n"
     "    build: {command: [meson, compile], executable: {from: meson-introspection, target: "
-    "kvcache}}\n"
+    "kvcache}, env: {reject: ['LD_*']}}\n"
     "    run: {command: ['{executable}'], report: kvcache/50000.json}\n"
+    "    sampling: {interval: 100ms, into: /resources}\n"
     "    phases: {markers: [window_start], required: [window_start]}\n"
     "    identity: [{path: /load/rate, require: required}]\n"
     "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"
@@ -192,10 +193,17 @@ static void write_files(const struct fixture *f)
     test_write_text(f->run, "run.log", "ran\n");
     test_write_text(f->run, "source-at-start.json", SOURCE "\n");
     test_write_text(f->run, "source-at-end.json", SOURCE "\n");
-    test_write_text(f->run, "environment.json", "{}\n");
-    test_write_text(f->run, "host.json", "{\"kernel\":\"test\"}\n");
-    test_write_text(f->run, "results/kvcache/50000.json",
-                    "{\"scenario\":\"kvcache\",\"results\":{\"rate\":50000}}\n");
+    test_write_text(f->run, "environment.json",
+                    "{\"build\":{\"defaults\":{\"LANG\":\"C\"},\"passed\":[],\"set\":{}},"
+                    "\"run\":{},\"rejected_patterns\":[\"LD_*\"]}\n");
+    test_write_text(f->run, "host.json",
+                    "{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":{},"
+                    "\"before\":{},\"during\":{},\"usage\":{\"wall_ms\":59000}}\n");
+    test_write_text(
+        f->run, "results/kvcache/50000.json",
+        "{\"scenario\":\"kvcache\",\"results\":{\"rate\":50000},\"resources\":{\"windows\":{"
+        "\"steady\":{\"requested_coverage_secs\":5,\"actual_coverage_secs\":5.1,"
+        "\"sample_count\":50,\"complete\":true}}}}\n");
     test_write_text(f->run, "samples/process.csv", "t_ms,rss_kib\n0,4096\n100,4100\n");
     test_write_text(f->run, "acceptance.json",
                     "{\"schema\":\"cleanrun-acceptance/1\",\"verdict\":\"PASS\"}\n");
@@ -366,6 +374,8 @@ const char *fixture_judge(const struct fixture *f, const char *archive, size_t l
     MUST(file_write_all(fd, archive, len, E));
     if (more)
         in = *more;
+    if (in.now_us == 0)
+        in.now_us = FIXTURE_NOW_US;
     in.archive_fd = fd;
     in.envelope = envelope;
     in.envelope_len = envelope_len;

@@ -14,7 +14,8 @@
 #include "evidence/verify.h"
 #include "evidence/verify_stream.h"
 
-#define FIXTURE_RUN "20261129T141502Z-9c1e07ab"
+#define FIXTURE_NOW_US INT64_C(1732889820000000) /* 2024-11-29T14:17:00Z: after the run */
+#define FIXTURE_RUN "20241129T141502Z-9c1e07ab"
 #define FIXTURE_COMMIT "0123456789abcdef0123456789abcdef01234567"
 
 struct fixture {

@@ -116,6 +116,7 @@ static void failed_and_partial_runs_can_be_sealed(void **state)
     fixture_set(m, "/report_status", "\"INVALID\"");
     fixture_set(m, "/acceptance_status", "\"NOT_APPLICABLE\"");
     fixture_set(m, "/audit_status", "\"NOT_APPLICABLE\"");
+    fixture_set(m, "/coverage", "[]");
     fixture_set(m, "/files/5/role", "\"raw-report\"");
     assert_string_equal(json_get(cJSON_GetArrayItem(json_get(m, "files"), 5), "path")->valuestring,
                         "results/kvcache/50000.json");
@@ -140,6 +141,7 @@ static void build_only_runs_can_be_sealed(void **state)
     fixture_set(m, "/report_status", "\"NOT_EXPECTED\"");
     fixture_set(m, "/acceptance_status", "\"NOT_APPLICABLE\"");
     fixture_set(m, "/audit_status", "\"NOT_APPLICABLE\"");
+    fixture_set(m, "/coverage", "[]");
     fixture_write_manifest(&f, m);
     json_free(m);
     fixture_seal(&f);

@@ -77,7 +77,8 @@ static void sealed_evidence_is_valid(void **state)
                                                 .envelope_len = envelope_len,
                                                 .keyring = fx.ring,
                                                 .project = "demo/kvcache",
-                                                .gate = "kvcache-50k"},
+                                                .gate = "kvcache-50k",
+                                                .now_us = FIXTURE_NOW_US},
                          &ev, &report, E));
     assert_non_null(ev);
     assert_null(report.code);
@@ -235,12 +236,20 @@ static void the_key_must_be_trusted_for_this(void **state)
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        AUTO_KEYRING struct keyring *ring = ring_with(fx.key, &rows[i].entry);
-        const struct verify_input in = {.keyring = ring,
-                                        .project = rows[i].project,
-                                        .gate = rows[i].gate,
-                                        .now_us = rows[i].now};
+        struct keyring_entry entry = rows[i].entry;
+        AUTO_KEYRING struct keyring *ring = NULL;
+        struct verify_input in = {.project = rows[i].project,
+                                  .gate = rows[i].gate,
+                                  .now_us = FIXTURE_NOW_US + rows[i].now};
 
+        if (entry.not_after_us)
+            entry.not_after_us += FIXTURE_NOW_US;
+        if (entry.not_before_us)
+            entry.not_before_us += FIXTURE_NOW_US;
+        if (entry.revoked_since_us)
+            entry.revoked_since_us += FIXTURE_NOW_US;
+        ring = ring_with(fx.key, &entry);
+        in.keyring = ring;
         judge(rows[i].label, &in, envelope, envelope_len, rows[i].code, rows[i].detail);
     }
 }
@@ -296,7 +305,7 @@ static void the_statement_must_be_ours_and_about_these_bytes(void **state)
          "dirty"},
         {"size", "\"archiveSize\":\"", "\"archivesize\":\"", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST",
          "archiveSize"},
-        {"run", "\"runId\":\"2026", "\"runId\":\"2027", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST",
+        {"run", "\"runId\":\"2024", "\"runId\":\"2025", STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST",
          "runId"},
     };
 
@@ -464,9 +473,9 @@ static void the_manifest_must_tell_the_truth(void **state)
         {"/definition/policy_sha256", other, "IN-MANIFEST", "another policy"},
         {"/gate", "\"other\"", "IN-MANIFEST", "definition.json defines gate kvcache-50k"},
         {"/project", "\"demo/other\"", "IN-MANIFEST", "belongs to project demo/kvcache"},
-        {"/source/start/files", "4", "IN-SOURCE", "source-at-start.json"},
-        {"/source/end/files", "4", "IN-SOURCE", "source-at-end.json"},
-        {"/source/end/untracked", "4", "IN-MANIFEST", "untracked files is not clean"},
+        {"/source/start/files", "4", "IN-MANIFEST", "have one fingerprint and differ"},
+        {"/source/end/files", "4", "IN-MANIFEST", "have one fingerprint and differ"},
+        {"/source/end/untracked", "4", "IN-MANIFEST", "have one fingerprint and differ"},
         {"/source/start/scheme", "\"mine\"", "IN-MANIFEST", "known fingerprint scheme"},
         {"/class", "\"other\"", "IN-MANIFEST", "is for machine class demo-vm"},
         {"/build/exit_code", "3", "IN-MANIFEST", "build did not exit with 0"},
@@ -486,6 +495,39 @@ static void the_manifest_must_tell_the_truth(void **state)
         {"/files/0/sha256", other, "IN-HASH", "does not have the sha256"},
         {"/files", "[]", "IN-MANIFEST", "empty"},
         {"/attempt", "2", "VALID", ""},
+        {"/started_at", "\"0001-01-01T00:00:00Z\"", "IN-MANIFEST", "0001-01-01T00:00:00Z"},
+        {"/started_at", "\"2024-11-29T14:15:01Z\"", "IN-MANIFEST", "says another moment"},
+        {"/started_at", "\"2024-11-29T14:15:04Z\"", "IN-MANIFEST", "says another moment"},
+        {"/started_at", "\"2024-11-29T14:15:03.9Z\"", "VALID", ""},
+        {"/run", "\"20241129T141502Z-00000000\"", "VALID", ""},
+        {"/run", "\"20991129T141502Z-9c1e07ab\"", "IN-MANIFEST", "20991129T141502Z"},
+        {"/finished_at", "\"2024-11-29T14:22:01Z\"", "IN-MANIFEST",
+         "finished_at is 2024-11-29T14:22:01Z, which is after the time of receipt, "
+         "2024-11-29T14:17:00Z"},
+        {"/finished_at", "\"2024-11-29T14:22:00Z\"", "VALID", ""},
+        {"/finished_at", "\"2024-11-29T14:15:30Z\"", "IN-MANIFEST",
+         "ran for 59000 ms, the manifest that the run lasted 28000 ms"},
+        {"/mode", "\"cpu\"", "IN-MANIFEST", "has no such mode"},
+        {"/executable/size", "0", "IN-MANIFEST", "0 bytes"},
+        {"/build/rejected_patterns", "[]", "IN-MANIFEST", "rejects LD_*"},
+        {"/build/rejected_patterns", "[\"LD_*\",\"X\"]", "IN-MANIFEST", "rejects X"},
+        {"/build/profile", "{\"allocator\":\"jemalloc\"}", "IN-MANIFEST", "profile.allocator"},
+        {"/build/profile", "{\"expected\":{\"lto\":true}}", "IN-MANIFEST", "profile.expected"},
+        {"/machine/facts/cpu_model", "\"Better CPU\"", "IN-MANIFEST",
+         "machine/facts/cpu_model is \"Better CPU\", host.json says \"Test CPU\""},
+        {"/machine/facts", "{\"cpu_model\":\"Test CPU\",\"more\":\"x\"}", "IN-MANIFEST",
+         "machine/facts/more is \"x\", host.json says nothing"},
+        {"/machine/readings", "{\"mhz\":1}", "IN-MANIFEST", "machine/readings/mhz is 1"},
+        {"/interference/before", "{\"load\":1}", "IN-MANIFEST", "interference/before/load is 1"},
+        {"/interference/during", "null", "IN-MANIFEST", "interference/during is null"},
+        {"/coverage/0/samples", "51", "IN-MANIFEST", "samples, is 51, the report says 50"},
+        {"/coverage/0/complete", "false", "IN-MANIFEST", "complete, is false"},
+        {"/coverage/0/window", "\"x\"", "IN-MANIFEST", "names window x"},
+        {"/coverage", "[]", "IN-MANIFEST", "have steady"},
+        {"/baseline",
+         "{\"id\":\"b-20241129T141502Z-9c1e07ab\",\"evidence_sha256\":null,"
+         "\"manifest_sha256\":null}",
+         "IN-MANIFEST", "holds no snapshot"},
     };
 
     (void) state;
@@ -494,6 +536,33 @@ static void the_manifest_must_tell_the_truth(void **state)
         const char *code = judge_with_file(NULL, NULL, rows[i].pointer, rows[i].json, detail);
 
         expect(rows[i].pointer, code, detail, rows[i].code, rows[i].detail);
+    }
+}
+
+/* Companion documents say the same as the manifest. */
+static void companions_must_agree(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *text;
+        const char *detail;
+    } rows[] = {
+        {"host.json", "{}", "machine/facts is {"},
+        {"host.json",
+         "{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":\"powersave\"},\"readings\":{},"
+         "\"before\":{},\"during\":{}}",
+         "machine/facts/governor is null, host.json says \"powersave\""},
+        {"environment.json", "{}", "environment.json says nothing"},
+        {"environment.json", "[]", "environment.json says nothing"},
+        {"baseline/manifest.json", "{}", "names no baseline, the archive holds a snapshot"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char detail[ERR_TEXT_MAX] = "";
+        const char *code = judge_with_file(rows[i].name, rows[i].text, NULL, NULL, detail);
+
+        expect(rows[i].name, code, detail, "IN-MANIFEST", rows[i].detail);
     }
 }
 
@@ -661,6 +730,7 @@ int main(void)
         cmocka_unit_test(json_members_must_be_strict_json),
         cmocka_unit_test(a_deep_or_huge_report_is_refused),
         cmocka_unit_test(the_manifest_must_tell_the_truth),
+        cmocka_unit_test(companions_must_agree),
         cmocka_unit_test(the_report_is_the_one_the_definition_names),
         cmocka_unit_test(a_manifest_that_is_not_json_is_refused),
         cmocka_unit_test(an_index_made_while_receiving_gives_the_same_answer),

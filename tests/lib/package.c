@@ -15,7 +15,9 @@
 #include "base/limits.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "evidence/attest.h"
 #include "evidence/manifest.h"
+#include "evidence/pack.h"
 #include "evidence/seal.h"
 #include "experiment/acceptance.h"
 #include "experiment/definition.h"
@@ -47,6 +49,8 @@ static const char definition_yaml[] =
     "    class: %s\n"
     "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
     "    run: {command: ['%s'], report: " PACKAGE_REPORT "}\n"
+    "    modes: {cpu: {command: [prof]}, timing: {command: [prof]}, memory: {command: [prof]}, "
+    "boundary: {command: [prof]}}\n"
     "    identity: [{path: /load/capacity, require: required}]\n"
     "    accept: {limits: [{name: achieved rate, path: /results/rate, op: '>=', value: %.17g, "
     "unit: 1/s}]}\n"
@@ -68,6 +72,8 @@ struct maker {
     cJSON *acceptance;
     cJSON *audit;
     struct tree tree;
+    char baseline_id[64]; /* of the snapshot; empty: none */
+    char baseline_manifest[DIGEST_HEX_SIZE];
     const char *acceptance_status, *audit_status, *status;
 };
 
@@ -191,6 +197,12 @@ static void put_padding(struct buf *b, size_t len, const char *run)
     }
 }
 
+static void put_facts(const struct maker *k, struct buf *b)
+{
+    for (size_t i = 0; i < facts_count; i++)
+        buf_printf(b, "%s\"%s\":\"%s\"", i ? "," : "", facts_table[i].name, k->o.fact);
+}
+
 static void write_logs(struct maker *k)
 {
     AUTO_BUF struct buf b = {.data = NULL};
@@ -207,8 +219,14 @@ static void write_logs(struct maker *k)
     write_file(k, "run.log", &b);
     test_write_text(k->p->run_dir, "build.log", "built\n");
     test_write_text(k->p->run_dir, "build-messages.jsonl", "");
-    test_write_text(k->p->run_dir, "environment.json", "{}\n");
-    test_write_text(k->p->run_dir, "host.json", "{}\n");
+    test_write_text(k->p->run_dir, "environment.json",
+                    "{\"build\":{\"defaults\":{},\"passed\":[],\"set\":{}},\"run\":{},"
+                    "\"rejected_patterns\":[]}\n");
+    buf_clear(&b);
+    buf_puts(&b, "{\"facts\":{");
+    put_facts(k, &b);
+    buf_printf(&b, "},\"readings\":{},\"before\":{},\"during\":{},\"usage\":{\"wall_ms\":900}}\n");
+    write_file(k, "host.json", &b);
 }
 
 /* The report's text with the section that a runner adds. */
@@ -319,12 +337,6 @@ static void set_status(struct maker *k)
         k->status = "PASS";
 }
 
-static void put_facts(const struct maker *k, struct buf *b)
-{
-    for (size_t i = 0; i < facts_count; i++)
-        buf_printf(b, "%s\"%s\":\"%s\"", i ? "," : "", facts_table[i].name, k->o.fact);
-}
-
 static void put_executable(const struct maker *k, struct buf *b)
 {
     struct digest d = digest_of(&k->o.executable, sizeof k->o.executable);
@@ -360,6 +372,15 @@ static void put_coverage(const struct maker *k, struct buf *b)
     json_write(b, d.root, JSON_COMPACT);
 }
 
+static void put_baseline(const struct maker *k, struct buf *b)
+{
+    if (k->baseline_id[0])
+        buf_printf(b, "{\"id\":\"%s\",\"evidence_sha256\":null,\"manifest_sha256\":\"%s\"}",
+                   k->baseline_id, k->baseline_manifest);
+    else
+        buf_puts(b, "null");
+}
+
 /* The manifest without its file list. */
 static cJSON *make_manifest(const struct maker *k)
 {
@@ -370,8 +391,15 @@ static cJSON *make_manifest(const struct maker *k)
                                 : captured(k)   ? "CAPTURED"
                                                 : "MISSING";
     char report_name[256] = "null";
+    char started[CLOCK_RFC3339_SIZE];
+    char finished[CLOCK_RFC3339_SIZE];
+    int64_t at = 0;
     cJSON *j = NULL;
 
+    (void) snprintf(started, sizeof started, "%.16s", k->p->run);
+    assert_true(clock_parse_compact(started, &at));
+    clock_rfc3339(at, false, started);
+    clock_rfc3339(at + 1000000, false, finished);
     if (captured(k))
         (void) snprintf(report_name, sizeof report_name, "\"%s\"", k->o.report_name);
     digest_hex(&k->gate->experiment_digest, experiment);
@@ -381,9 +409,9 @@ static cJSON *make_manifest(const struct maker *k)
         &b,
         "{\"schema\":\"cleanrun-manifest/"
         "2\",\"project\":\"%s\",\"gate\":\"%s\",\"class\":\"%s\",\"run\":\"%s\",\"mode\":\"%s\","
-        "\"status\":\"%s\",\"attempt\":1,\"started_at\":\"2026-11-29T14:15:02Z\",\"finished_at\":"
-        "\"2026-11-29T14:16:02Z\",",
-        k->o.project, k->o.gate, k->o.machine_class, k->p->run, k->o.mode, k->status);
+        "\"status\":\"%s\",\"attempt\":1,\"started_at\":\"%s\",\"finished_at\":\"%s\",",
+        k->o.project, k->o.gate, k->o.machine_class, k->p->run, k->o.mode, k->status, started,
+        finished);
     if (k->o.build_only)
         buf_puts(&b, "\"exit_code\":null,");
     else
@@ -407,8 +435,9 @@ static cJSON *make_manifest(const struct maker *k)
                  "\"machine\":{\"facts\":{");
     put_facts(k, &b);
     buf_puts(&b, "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":"
-                 "null,\"baseline\":null,"
-                 "\"conditioning\":{\"steps\":[],\"sha256\":\"" NO_STEPS "\"},\"phase_markers\":");
+                 "null,\"baseline\":");
+    put_baseline(k, &b);
+    buf_puts(&b, ",\"conditioning\":{\"steps\":[],\"sha256\":\"" NO_STEPS "\"},\"phase_markers\":");
     buf_puts(&b, k->o.markers);
     buf_puts(&b, ",\"coverage\":");
     put_coverage(k, &b);
@@ -447,7 +476,6 @@ static void make_audit(struct maker *k)
     size_t len[3];
     char report[256];
     const char *const names[] = {"manifest.json", "definition.json", report};
-    char id[64];
 
     tree_init(&base);
     k->audit_status = "NOT_APPLICABLE";
@@ -466,15 +494,16 @@ static void make_audit(struct maker *k)
         free(paths[i]);
         free(bytes[i]);
     }
+    (void) snprintf(k->baseline_id, sizeof k->baseline_id, "b-%s", base_manifest.run);
+    digest_hex(&base_manifest.digest, k->baseline_manifest);
     manifest = make_manifest(k);
-    (void) snprintf(id, sizeof id, "b-%s", base_manifest.run);
     {
         const struct audit_input in = {
             .policy = k->gate,
             .baseline = {.tree = &base,
                          .manifest = base_manifest.document,
                          .definition = &base_definition,
-                         .id = id,
+                         .id = k->baseline_id,
                          .root = "baseline"},
             .current = {.tree = &k->tree,
                         .manifest = manifest,
@@ -498,6 +527,26 @@ static void make_audit(struct maker *k)
     test_write_text(k->p->run_dir, "audit.md", "# audit\n");
 }
 
+/* Exchanges the member of an object that the pointer names. */
+static void forge(cJSON *m, const char *pointer, const char *json)
+{
+    char parent[256];
+    char *slash;
+    cJSON *value = NULL;
+    cJSON *at = m;
+
+    (void) snprintf(parent, sizeof parent, "%s", pointer);
+    slash = strrchr(parent, '/');
+    assert_non_null(slash);
+    *slash = '\0';
+    if (parent[0])
+        at = (cJSON *) (uintptr_t) pointer_get(m, parent);
+    assert_true(cJSON_IsObject(at));
+    MUST(json_parse(json, strlen(json), NULL, &value, E));
+    cJSON_DeleteItemFromObjectCaseSensitive(at, slash + 1);
+    assert_true(cJSON_AddItemToObject(at, slash + 1, value));
+}
+
 static void write_manifest(struct maker *k)
 {
     cJSON *m = make_manifest(k);
@@ -505,15 +554,50 @@ static void write_manifest(struct maker *k)
 
     MUST(manifest_files_from_dir(k->fd, NULL, NULL, &files, E));
     assert_true(cJSON_ReplaceItemInObjectCaseSensitive(m, "files", files));
+    if (k->o.forge)
+        forge(m, k->o.forge, k->o.forged);
     write_json(k, MANIFEST_NAME, m);
     json_free(m);
+}
+
+/* As a liar seals who holds the key: cleanrun's own check is left out. */
+static __attribute__((noinline)) void seal_forged(struct maker *k, const struct private_key *key,
+                                                  const char *envelope)
+{
+    AUTO_MANIFEST struct manifest m = {.document = NULL};
+    AUTO_FREE char *path = test_join(k->p->run_dir, MANIFEST_NAME);
+    AUTO_FREE char *text = NULL;
+    AUTO_FREE char *attested = NULL;
+    AUTO_FREE struct pack_file *files = NULL;
+    AUTO_FD int fd = open(k->p->tar, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    struct digest own;
+    size_t len = 0;
+
+    text = test_read_path(path, &len);
+    MUST(manifest_parse(text, len, &m, E));
+    files = calloc(m.n_files + 1, sizeof *files);
+    assert_true(fd >= 0 && files);
+    own = digest_of(text, len);
+    files[0] = (struct pack_file){.name = MANIFEST_NAME, .size = len, .digest = &own};
+    for (size_t i = 0; i < m.n_files; i++)
+        files[i + 1] = (struct pack_file){
+            .name = m.files[i].path, .size = m.files[i].size, .digest = &m.files[i].digest};
+    MUST(pack_write(k->fd, files, m.n_files + 1, fd, &k->p->digest, E));
+    MUST(attest_run(&m, &k->p->digest, pack_size(files, m.n_files + 1), key, &attested, &len, E));
+    test_write(k->p->dir, strrchr(envelope, '/') + 1, attested, len);
 }
 
 static void seal(struct maker *k, const struct private_key *key)
 {
     AUTO_FREE char *envelope = NULL;
 
-    MUST(seal_run(k->fd, key, k->p->tar, &k->p->digest, E));
+    if (k->o.forge || k->o.lie == PACKAGE_COVERAGE_VALUE) {
+        assert_true(asprintf(&envelope, "%s.dsse.json", k->p->tar) > 0);
+        seal_forged(k, key, envelope);
+        free(STEAL(envelope));
+    } else {
+        MUST(seal_run(k->fd, key, k->p->tar, &k->p->digest, E));
+    }
     digest_hex(&k->p->digest, k->p->hex);
     k->p->archive = test_read_path(k->p->tar, &k->p->archive_len);
     assert_true(asprintf(&envelope, "%s.dsse.json", k->p->tar) > 0);

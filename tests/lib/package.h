@@ -48,10 +48,12 @@ struct package_options {
     double rate;               /* 50000; at least 49000 is accepted */
     double tolerance_pct;      /* 1 */
     double min_rate;           /* 49000 */
-    size_t padding;            /* bytes of run.log */
-    int capacity;              /* 20000, an identity field */
-    int confirm;               /* 0: not in the definition */
-    int executable;            /* 1: which executable it was */
+    const char *forge;  /* JSON Pointer into the manifest to exchange before it is signed, … */
+    const char *forged; /* … and the JSON text that is put there */
+    size_t padding;     /* bytes of run.log */
+    int capacity;       /* 20000, an identity field */
+    int confirm;        /* 0: not in the definition */
+    int executable;     /* 1: which executable it was */
     int exit_code;
     enum package_lie lie;
     bool dirty;

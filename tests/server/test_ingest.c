@@ -274,6 +274,7 @@ static void definition_that_cannot_judge_is_invalid(void **state)
         "    class: " PACKAGE_CLASS "\n"
         "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
         "    run: {command: ['{executable}'], report: " PACKAGE_REPORT "}\n"
+        "    modes: {cpu: {command: [prof]}}\n"
         "    identity: [{path: /load/capacity, require: required}]\n"
         "    accept: {limits: [{path: /results/rate, op: '>=', value: 1, unit: 1/s}]}\n"
         "    audit:\n"
@@ -291,6 +292,58 @@ static void definition_that_cannot_judge_is_invalid(void **state)
         store_fixture_push(f, &p, &r);
         assert_string_equal(store_fixture_code(&r), "IN-JSON");
         assert_non_null(strstr(r.err.text, "at least one metric must be gated"));
+        assert_int_equal(attempts(f, true), i + 1);
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+}
+
+/* Signed words that something else in the package, or the clock, contradicts. */
+static void forged_words_are_refused_with_both_values(void **state)
+{
+    static const struct {
+        const char *pointer;
+        const char *json;
+        const char *text;
+    } rows[] = {
+        {"/started_at", "\"0001-01-01T00:00:00Z\"",
+         "started_at is 0001-01-01T00:00:00Z, the run id"},
+        {"/started_at", "\"2020-01-01T00:00:00Z\"",
+         "started_at is 2020-01-01T00:00:00Z, the run id"},
+        {"/finished_at", "\"2099-01-01T00:00:00Z\"",
+         "finished_at is 2099-01-01T00:00:00Z, which is after the time of receipt, 20"},
+        {"/executable/size", "0", "executable has 0 bytes"},
+        {"/executable/name", "\"other\"",
+         "the definition's executable is kvcache, the manifest names other"},
+        {"/machine/facts/cpu_model", "\"fast\"",
+         "machine/facts/cpu_model is \"fast\", host.json says \"same\""},
+        {"/machine/readings/load", "0.5", "machine/readings/load is 0.5, host.json says nothing"},
+        {"/interference/during", "{\"steal_pct\":0}", "interference/during/steal_pct is 0"},
+        {"/build/rejected_patterns", "[\"LD_*\"]", "rejects LD_*, the definition does not"},
+        {"/build/profile", "{\"allocator\":\"x\"}", "build.profile.allocator"},
+        {"/baseline",
+         "{\"id\":\"b-20241129T141502Z-9c1e07ab\",\"evidence_sha256\":null,\"manifest_sha256\":"
+         "null}",
+         "holds no snapshot"},
+        {"/coverage",
+         "[{\"window\":\"steady\",\"requested_secs\":1,\"actual_secs\":1,\"samples\":9,"
+         "\"complete\":"
+         "true}]",
+         "names window steady"},
+    };
+    struct store_fixture *f = fixture(state);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct ingest_result r;
+        struct package p;
+
+        package_make(&(struct package_options){.forge = rows[i].pointer, .forged = rows[i].json},
+                     f->key, &p);
+        store_fixture_push(f, &p, &r);
+        assert_int_equal(r.outcome, INGEST_INVALID);
+        assert_string_equal(store_fixture_code(&r), "IN-MANIFEST");
+        if (!strstr(text_at(r.problem, "/reasons/0/text"), rows[i].text))
+            fail_msg("%s: %s", rows[i].pointer, text_at(r.problem, "/reasons/0/text"));
         assert_int_equal(attempts(f, true), i + 1);
         ingest_result_fini(&r);
         package_free(&p);
@@ -497,6 +550,7 @@ int main(void)
         T(expired_and_future_keys_are_refused),
         T(evidence_of_elsewhere_is_refused),
         T(definition_that_cannot_judge_is_invalid),
+        T(forged_words_are_refused_with_both_values),
         T(conflict_tells_nothing_of_another_project),
         T(archive_of_another_project_is_not_there),
         T(tickets_can_be_required),
