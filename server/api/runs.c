@@ -4,6 +4,8 @@
 #include "base/json_in.h"
 #include "server/api/access.h"
 #include "server/api/api.h"
+#include "server/api/page.h"
+#include "server/store/documents.h"
 
 /* A stored document of the run; absent is 404 with `absent` as its detail. */
 static void reply_document(struct request *q, const struct store_run *run, enum store_document kind,
@@ -32,10 +34,18 @@ static void reply_document(struct request *q, const struct store_run *run, enum 
 enum route_result run_verdict(struct request *q)
 {
     AUTO_STORE_RUN struct store_run run = {.id = 0};
+    cJSON *verdict = NULL;
+    struct err e = ERR_INIT;
 
-    if (access_run(q, &run))
-        reply_document(q, &run, STORE_VERDICT, TYPE_JSON, REPLY_LIVE,
-                       "a diagnostic or build-only run has no verdict");
+    if (!access_run(q, &run))
+        return ROUTE_DONE;
+    api_watch(q, &run.archive);
+    if (doc_verdict(api_of(q)->store, run.run, &verdict, &e) == 0) /* a changed one differs */
+        page_reply(q, "", verdict, REPLY_LIVE, run.is_private);
+    else if (e.kind == ERR_NOTFOUND)
+        reply_problem(q, 404, "not-found", e.text, NULL);
+    else
+        reply_err(q, &e);
     return ROUTE_DONE;
 }
 

@@ -63,19 +63,22 @@ static int read_current(struct db *d, const struct job *j, const struct manifest
 static int load_reviewed(const struct job *j, struct reviewed *r, struct err *e)
 {
     const struct manifest *m = evidence_manifest(j->evidence);
-    AUTO_STORE_READ struct store_read read = {.db = NULL};
     AUTO_ARCHIVE_INDEX struct archive_index *index = NULL;
     AUTO_FD int fd = -1;
     struct digest policy;
     struct digest experiment;
     uint64_t size = 0;
 
-    if (store_read_open(j->store, &read, e) < 0 ||
-        read_current(read.db, j, m, r, &policy, &experiment, e) < 0)
-        return -1;
+    {
+        AUTO_STORE_READ struct store_read read = {.db = NULL};
+
+        if (store_read_open(j->store, &read, e) < 0 ||
+            read_current(read.db, j, m, r, &policy, &experiment, e) < 0)
+            return -1;
+    }
     if (!r->present)
         return 0;
-    if (blobs_open_rehash(store_blobs(j->store), &r->archive, &fd, &size, e) < 0 ||
+    if (store_object_open(j->store, &r->archive, true, &fd, &size, NULL, e) < 0 ||
         blobs_index(store_blobs(j->store), &r->archive, fd, &index, e) < 0 ||
         side_read(fd, index, "", &r->side, e) < 0) {
         e->kind = ERR_SYS; /* the server's own trouble, not the upload's */

@@ -85,6 +85,7 @@ static struct waiting *take(struct ingest *i, bool *out_stop)
 static void *run(void *arg)
 {
     struct ingest *i = (struct ingest *) arg;
+    struct digest cursor = {.bytes = {0}};
     bool stop = false;
 
     while (!stop) {
@@ -92,8 +93,10 @@ static void *run(void *arg)
 
         if (w)
             work_on(i, w);
-        else if (!stop)
+        else if (!stop) {
             store_idle(i->store);
+            store_scrub(i->store, &cursor);
+        }
     }
     return NULL;
 }

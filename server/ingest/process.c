@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "audit/audit.h"
+#include "base/buf.h"
 #include "base/json_in.h"
+#include "base/json_out.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "evidence/dsse.h"
@@ -12,6 +14,7 @@
 #include "server/ingest/ingest.h"
 #include "server/ingest/job.h"
 #include "server/ingest/judge.h"
+#include "server/store/documents.h"
 
 void ingest_result_fini(struct ingest_result *r)
 {
@@ -128,12 +131,34 @@ static int build_keyring(struct job *j, struct err *e)
     return rc;
 }
 
+/* The answer that was given, unless it no longer stands: then how it stands now. */
+static int stored_answer(struct store *s, const char *run, char **out, size_t *out_len,
+                         struct err *e)
+{
+    AUTO_STORE_RUN struct store_run row = {.id = 0};
+    AUTO_JSON cJSON *verdict = NULL;
+    AUTO_BUF struct buf b = {.data = NULL};
+
+    if (store_run_look(s, run, e) < 0 || store_run_get(s, run, &row, e) < 0)
+        return -1;
+    if (!row.verdict || (!row.damaged && !row.revoked_us))
+        return store_run_document(s, run, STORE_ANSWER, out, out_len, e);
+    if (doc_verdict(s, run, &verdict, e) < 0)
+        return -1;
+    buf_init(&b, LIMIT_CANONICAL);
+    json_write(&b, verdict, JSON_PRETTY);
+    if (buf_check(&b, e) < 0)
+        return -1;
+    *out = buf_take(&b, out_len);
+    return *out ? 0 : no_memory(e);
+}
+
 static int take_body(struct store *s, const char *run, struct ingest_result *out, struct err *e)
 {
     char *body = NULL;
     size_t len = 0;
 
-    if (store_run_document(s, run, STORE_ANSWER, &body, &len, e) < 0)
+    if (stored_answer(s, run, &body, &len, e) < 0)
         return -1;
     out->run = strdup(run);
     if (!out->run) {
@@ -216,7 +241,7 @@ static int open_blob(struct job *j, bool *out_there, struct err *e)
     if (store_blob_has(j->store, j->project.id, &j->archive, &has, e) < 0)
         return -1;
     if (has &&
-        blobs_open(store_blobs(j->store), &j->archive, &j->fd, &j->size, &j->stamp, &why) == 0 &&
+        store_object_open(j->store, &j->archive, false, &j->fd, &j->size, &j->stamp, &why) == 0 &&
         blobs_index(store_blobs(j->store), &j->archive, j->fd, &j->index, &why) == 0) {
         *out_there = true;
         return 0;

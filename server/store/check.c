@@ -21,7 +21,8 @@ struct check_attempt {
     const char *run; /* or NULL */
     enum verdict verdict;
     int64_t at_us;
-    bool complete; /* a stored run, not a refused upload */
+    bool complete;  /* a stored run, not a refused upload */
+    bool regressed; /* was a REGRESSION, whatever became of its evidence since */
     const char *description;
     const char *baseline;
     struct digest executable;
@@ -157,6 +158,8 @@ static int read_runs(struct check *c, struct db *db, int64_t project_id, const c
         a.description = keep(c, query_get_text(&q, RUN_DESCRIPTION), &failed);
         a.baseline = keep(c, query_get_text(&q, RUN_BASELINE), &failed);
         a.has_executable = query_get_digest(&q, RUN_EXECUTABLE, &a.executable);
+        a.regressed = query_get_int(&q, RUN_REVOKED) == 0 &&
+                      strcmp(query_get_text(&q, RUN_RECORDED), "REGRESSION") == 0;
         if (failed)
             return arena_full(e);
         if (add_attempt(c, r, &a, e) < 0)
@@ -236,7 +239,7 @@ static const struct check_attempt *standing_regression(const struct check_row *r
     const struct check_attempt *found = NULL;
 
     for (const struct check_attempt *a = r->first; a && a != ok; a = a->next) {
-        if (a->complete && a->verdict == VERDICT_REGRESSION && same_question(a, ok))
+        if (a->complete && a->regressed && same_question(a, ok))
             found = a;
     }
     return found && !confirmed(r, ok) ? found : NULL;

@@ -1,4 +1,5 @@
 #include "server/store/doc.h"
+#include "server/store/documents.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,6 +100,71 @@ int doc_stored(struct db *db, const char *run, enum store_document kind, cJSON *
         return 0;
     }
     return json_parse(bytes, len, &limits, out, e);
+}
+
+/* Replaces a member; false when memory is short. value is consumed. */
+static bool put(cJSON *object, const char *key, cJSON *value)
+{
+    bool there = json_get(object, key) != NULL;
+
+    if (value && (there ? cJSON_ReplaceItemInObjectCaseSensitive(object, key, value)
+                        : cJSON_AddItemToObject(object, key, value)))
+        return true;
+    json_free(value);
+    return false;
+}
+
+/* One reason for a verdict that no longer stands. */
+static cJSON *fallen_reasons(const struct store_run *run, const char *description)
+{
+    AUTO_JSON_DOC struct json_doc d = {.root = cJSON_CreateArray()};
+    struct err ignored = ERR_INIT;
+    cJSON *o = json_add_object(&d, NULL, NULL);
+    const char *text = strstr(description, ": ");
+
+    json_add_string(&d, o, "code", run->damaged ? "IN-HASH" : "IN-KEY");
+    json_add_string(&d, o, "path", run->damaged ? "evidence.tar" : NULL);
+    json_add_null(&d, o, "field");
+    json_add_string(&d, o, "text", text ? text + 2 : description);
+    return json_doc_take(&d, &ignored);
+}
+
+int doc_verdict_now(struct db *db, const struct store_run *run, cJSON **out, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_RUN_GET);
+    AUTO_JSON cJSON *verdict = NULL;
+    const char *description;
+
+    if (doc_stored(db, run->run, STORE_VERDICT, &verdict, e) < 0)
+        return -1;
+    if (verdict && (run->damaged || run->revoked_us)) {
+        query_text(&q, run->run);
+        if (query_one(&q, "such run", e) < 0)
+            return -1;
+        description = query_get_text(&q, RUN_DESCRIPTION);
+        if (!description || !put(verdict, "verdict", cJSON_CreateString("INVALID")) ||
+            !put(verdict, "description", cJSON_CreateString(description)) ||
+            !put(verdict, "reasons", fallen_reasons(run, description)))
+            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+    }
+    *out = STEAL(verdict);
+    return 0;
+}
+
+int doc_verdict(struct store *s, const char *run, cJSON **out, struct err *e)
+{
+    AUTO_STORE_RUN struct store_run row = {.id = 0};
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    cJSON *verdict = NULL;
+
+    if (store_run_look(s, run, e) < 0 || store_read_open(s, &r, e) < 0 ||
+        store_run_read(r.db, run, &row, e) < 0 || doc_verdict_now(r.db, &row, &verdict, e) < 0)
+        return -1;
+    if (!verdict)
+        return err_set(e, ERR_NOTFOUND, "verdict.none",
+                       "a diagnostic or build-only run has no verdict");
+    *out = verdict;
+    return 0;
 }
 
 /* Definition. */

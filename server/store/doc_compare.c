@@ -64,8 +64,8 @@ static int load(struct compare *c, const char *run, const char *other, struct er
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
 
-    if (store_read_open(c->store, &r, e) < 0 || store_run_read(r.db, run, &c->run, e) < 0 ||
-        load_other(c, r.db, other, e) < 0)
+    if (store_run_look(c->store, run, e) < 0 || store_read_open(c->store, &r, e) < 0 ||
+        store_run_read(r.db, run, &c->run, e) < 0 || load_other(c, r.db, other, e) < 0)
         return -1;
     c->stored = c->is_baseline && c->run.baseline && strcmp(c->run.baseline, other) == 0;
     if (doc_stored(r.db, run, STORE_ACCEPTANCE, &c->acceptance, e) < 0)
@@ -73,7 +73,7 @@ static int load(struct compare *c, const char *run, const char *other, struct er
     if (!c->stored)
         return 0;
     if (doc_stored(r.db, run, STORE_AUDIT, &c->audit, e) < 0 ||
-        doc_stored(r.db, run, STORE_VERDICT, &c->verdict, e) < 0)
+        doc_verdict_now(r.db, &c->run, &c->verdict, e) < 0)
         return -1;
     return c->audit && c->verdict
                ? 0
@@ -89,7 +89,7 @@ static int read_side(struct compare *c, const struct store_run *run, struct side
     AUTO_FD int fd = -1;
     uint64_t size = 0;
 
-    if (blobs_open(store_blobs(c->store), &run->archive, &fd, &size, NULL, e) < 0 ||
+    if (store_object_open(c->store, &run->archive, false, &fd, &size, NULL, e) < 0 ||
         blobs_index(store_blobs(c->store), &run->archive, fd, &index, e) < 0 ||
         side_read(fd, index, "", out, e) < 0)
         return err_wrap(e, "run %s", run->run);
@@ -319,10 +319,6 @@ static int write_compare(struct compare *c, const char *other, bool damaged, str
 int doc_compare(struct store *s, const char *run, const char *other, cJSON **out, struct err *e)
 {
     __attribute__((cleanup(compare_fini))) struct compare c = {.store = s};
-    struct err why = ERR_INIT;
-    AUTO_FD int fd = -1;
-    uint64_t size = 0;
-    bool damaged = false;
     cJSON *made;
 
     json_doc_init_object(&c.d);
@@ -330,12 +326,7 @@ int doc_compare(struct store *s, const char *run, const char *other, cJSON **out
         return -1;
     if (!c.stored && compute(&c, e) < 0)
         return -1;
-    if (blobs_open(store_blobs(s), &c.run.archive, &fd, &size, NULL, &why) < 0) {
-        if (why.kind != ERR_TRUST && why.kind != ERR_NOTFOUND)
-            return err_set(e, why.kind, why.code, "%s", why.text);
-        damaged = true;
-    }
-    if (write_compare(&c, other, damaged, e) < 0)
+    if (write_compare(&c, other, c.run.damaged, e) < 0)
         return -1;
     made = json_doc_take(&c.d, e);
     if (!made)

@@ -83,7 +83,7 @@ static int read_evidence(struct store *s, struct past *p, struct err *e)
     uint64_t size = 0;
     int rc;
 
-    if (blobs_open(store_blobs(s), &p->archive, &fd, &size, NULL, e) < 0 ||
+    if (store_object_open(s, &p->archive, false, &fd, &size, NULL, e) < 0 ||
         blobs_index(store_blobs(s), &p->archive, fd, &index, e) < 0)
         return err_wrap(e, "baseline %s", p->record.id);
     rc = p->record.legacy ? read_imported(fd, index, p, e) : side_read(fd, index, "", &p->side, e);

@@ -283,7 +283,9 @@ int doc_check(struct store *s, const char *project, const char *commit, cJSON **
         return err_set(e, ERR_USAGE, "check.commit",
                        "a commit is named by 40 or 64 lower-case hex digits");
     json_doc_init_object(&d);
-    if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
+    /* A status that somebody acts on rests on evidence that is there now. */
+    if (store_commit_look(s, project, commit, e) < 0 || store_read_open(s, &r, e) < 0 ||
+        store_project_read(r.db, project, &p, e) < 0)
         return -1;
     json_add_string(&d, NULL, "schema", "cleanrun-check/1");
     json_add_string(&d, NULL, "project", project);

@@ -205,6 +205,19 @@ static int add_stored(struct run_doc *r, const char *key, enum store_document ki
     return 0;
 }
 
+static int add_verdict(struct run_doc *r, struct err *e)
+{
+    AUTO_JSON cJSON *verdict = NULL;
+
+    if (doc_verdict_now(r->db, r->run, &verdict, e) < 0)
+        return -1;
+    if (verdict)
+        (void) json_add(&r->d, NULL, "verdict", STEAL(verdict)); /* failure stays in d */
+    else
+        json_add_null(&r->d, NULL, "verdict");
+    return 0;
+}
+
 /* What to do next, where no comparison says it: there was nothing to compare with. */
 static void add_steps(struct run_doc *r)
 {
@@ -260,8 +273,7 @@ static int write_run(struct run_doc *r, struct err *e)
         return -1;
     json_add_copy(&r->d, NULL, "manifest", manifest);
     if (add_evidence(r, runner, e) < 0 || add_stored(r, "acceptance", STORE_ACCEPTANCE, e) < 0 ||
-        add_stored(r, "verdict", STORE_VERDICT, e) < 0 || add_files(r, e) < 0 ||
-        add_measured(r, manifest, e) < 0)
+        add_verdict(r, e) < 0 || add_files(r, e) < 0 || add_measured(r, manifest, e) < 0)
         return -1;
     add_steps(r);
     add_links(r);
@@ -274,7 +286,7 @@ static int open_object(struct run_doc *r, struct err *e)
     struct err why = ERR_INIT;
     uint64_t size = 0;
 
-    if (blobs_open(store_blobs(r->store), &r->run->archive, &r->fd, &size, NULL, &why) == 0)
+    if (store_object_open(r->store, &r->run->archive, false, &r->fd, &size, NULL, &why) == 0)
         return 0;
     r->fd = -1;
     if (why.kind == ERR_TRUST)
@@ -299,6 +311,7 @@ int doc_run(struct store *s, const char *run, cJSON **out, struct err *e)
     json_doc_init_object(&r.d);
     if (store_read_open(s, &read, e) == 0) {
         r.db = read.db;
+        row.damaged = r.fd < 0; /* what was just found, recorded or not */
         if (write_run(&r, e) == 0)
             made = json_doc_take(&r.d, e);
     }

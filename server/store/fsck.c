@@ -134,7 +134,7 @@ static int check_objects(struct fsck *f, const struct held *h, struct err *e)
         char hex[DIGEST_HEX_SIZE];
 
         digest_hex(&h->digests[i], hex);
-        if (blobs_open_rehash(store_blobs(f->store), &h->digests[i], &fd, &size, &why) < 0) {
+        if (store_object_open(f->store, &h->digests[i], true, &fd, &size, NULL, &why) < 0) {
             if (is_trouble(&why))
                 return err_set(e, why.kind, why.code, "%s", why.text);
             problem(f, "object %s: %s", hex, why.text);
@@ -267,8 +267,8 @@ static void check_verdict(struct fsck *f, const struct store_run *run)
     const cJSON *word;
     size_t len = 0;
 
-    if (!run->verdict || run->revoked_us)
-        return; /* what a revoked runner said is no answer */
+    if (!run->verdict || run->revoked_us || run->damaged)
+        return; /* what a revoked runner said is no answer, nor what cannot be checked any more */
     if (!document(f, run->run, STORE_VERDICT, &bytes, &len) ||
         !document(f, run->run, STORE_AUDIT, &audit, &(size_t){0}) ||
         !document(f, run->run, STORE_ACCEPTANCE, &acceptance, &(size_t){0}))

@@ -110,7 +110,7 @@ int store_blob_put(struct store *s, int64_t project_id, const struct digest *dig
         if (query_run(&q, e) < 0)
             return -1;
     }
-    if (store_write_close(&w, e) < 0)
+    if (store_damage_clear(w.db, digest, e) < 0 || store_write_close(&w, e) < 0)
         return -1;
     *out_new = !known;
     return 0;
@@ -159,6 +159,7 @@ int store_run_read(struct db *d, const char *run, struct store_run *out, struct 
     r.finished_us = query_get_int(&q, RUN_FINISHED);
     r.received_us = query_get_int(&q, RUN_RECEIVED);
     r.revoked_us = query_get_int(&q, RUN_REVOKED);
+    r.damaged = query_get_int(&q, RUN_DAMAGED) != 0;
     if (failed || !query_get_digest(&q, RUN_ARCHIVE, &r.archive))
         return no_memory(e);
     *out = r;
@@ -260,7 +261,7 @@ int store_run_open(struct store *s, const char *run, int *out_fd, struct store_r
     int fd = -1;
 
     if (store_run_get(s, run, &r, e) < 0 ||
-        blobs_open(store_blobs(s), &r.archive, &fd, &size, NULL, e) < 0)
+        store_object_open(s, &r.archive, false, &fd, &size, NULL, e) < 0)
         return -1;
     *out_fd = fd;
     *out_run = r;

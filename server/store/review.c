@@ -194,7 +194,7 @@ static int check_evidence(struct store *s, const struct store_run *run, struct e
     AUTO_FD int fd = -1;
     uint64_t size = 0;
 
-    return blobs_open_rehash(store_blobs(s), &run->archive, &fd, &size, e);
+    return store_object_open(s, &run->archive, true, &fd, &size, NULL, e);
 }
 
 int manage_baseline_approve(struct store *s, const char *run, const struct manage_review *review,

@@ -31,10 +31,15 @@ const char sql_migration_add[] =
 /* A run that was received after its runner's key was revoked is no answer any more (needs runners
  * n). */
 #define REVOKED "(n.revoked_since_us > 0 AND r.received_us >= n.revoked_since_us)"
+/* Nor is one whose stored evidence was found damaged. */
+#define DAMAGED "EXISTS (SELECT 1 FROM damage x WHERE x.sha256 = r.archive)"
 #define VERDICT_NOW                                                                                \
-    "CASE WHEN r.verdict IS NOT NULL AND " REVOKED " THEN 'INVALID' ELSE r.verdict END"
+    "CASE WHEN r.verdict IS NOT NULL AND (" REVOKED " OR " DAMAGED                                 \
+    ") THEN 'INVALID' ELSE r.verdict END"
 #define DESCRIPTION_NOW                                                                            \
-    "CASE WHEN r.verdict IS NOT NULL AND " REVOKED                                                 \
+    "CASE WHEN r.verdict IS NOT NULL AND " DAMAGED                                                 \
+    " THEN 'INVALID IN-HASH: its stored evidence is damaged'"                                      \
+    " WHEN r.verdict IS NOT NULL AND " REVOKED                                                     \
     " THEN 'INVALID IN-KEY: its runner''s key was revoked before this run was received' ELSE "     \
     "r.description END"
 
@@ -44,7 +49,7 @@ const char sql_migration_add[] =
     " r.archive_size, r.keyid, r.started_us, r.finished_us, r.received_us, " VERDICT_NOW           \
     ", " DESCRIPTION_NOW ", r.baseline,"                                                           \
     " r.executable, n.name, r.experiment, r.policy, CASE WHEN " REVOKED                            \
-    " THEN n.revoked_since_us ELSE 0 END"
+    " THEN n.revoked_since_us ELSE 0 END, " DAMAGED ", r.verdict"
 #define RUN_FROM                                                                                   \
     " FROM runs r JOIN projects p ON p.id = r.project JOIN runners n ON n.id = r.runner "
 
@@ -52,7 +57,7 @@ const char sql_migration_add[] =
     "b.id, b.project, p.name, p.private, b.gate, b.class, r.run, b.commit_id, b.legacy, "          \
     "b.archive, b.manifest,"                                                                       \
     " b.experiment, b.policy, b.reviewer, b.reason, b.at_us, b.current, b.superseded_by, "         \
-    "b.definition"
+    "b.definition, EXISTS (SELECT 1 FROM damage x WHERE x.sha256 = b.archive)"
 #define BASELINE_FROM                                                                              \
     " FROM baselines b JOIN projects p ON p.id = b.project LEFT JOIN runs r ON r.id = b.run "
 
@@ -145,6 +150,13 @@ static const struct sql_statement statements[SQL_MAX] = {
          false},
     [SQL_BLOB_DELETE] = {"DELETE FROM blobs WHERE project = ? AND sha256 = ?", true},
     [SQL_BLOB_HOLDERS] = {"SELECT count(*) FROM blobs WHERE sha256 = ?", false},
+    [SQL_BLOB_AFTER] = {"SELECT sha256 FROM blobs WHERE sha256 > ? ORDER BY sha256 LIMIT 1", false},
+
+    [SQL_DAMAGE_GET] = {"SELECT what FROM damage WHERE sha256 = ?", false},
+    [SQL_DAMAGE_PUT] = {"INSERT INTO damage (sha256, found_us, what) VALUES (?, ?, ?)"
+                        " ON CONFLICT (sha256) DO UPDATE SET what = excluded.what",
+                        true},
+    [SQL_DAMAGE_CLEAR] = {"DELETE FROM damage WHERE sha256 = ?", true},
 
     [SQL_RUN_ADD] = {"INSERT INTO runs (run, project, gate, class, mode, status, commit_id, dirty, "
                      "fingerprint, executable,"

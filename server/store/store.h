@@ -103,6 +103,7 @@ struct store_run {
     struct digest archive;
     uint64_t archive_size;
     int64_t started_us, finished_us, received_us;
+    bool damaged;       /* its stored evidence was found damaged: the verdict is INVALID */
     int64_t revoked_us; /* its runner's key was revoked since then, before the run was received;
                            else 0 */
 };
@@ -153,6 +154,10 @@ int store_baseline_get(struct store *s, const char *id, struct store_baseline *o
                        struct err *e) MUST_CHECK;
 void store_baseline_fini(struct store_baseline *b);
 #define AUTO_STORE_BASELINE __attribute__((cleanup(store_baseline_fini)))
+
+/* Looks at one object after *cursor, which moves on and begins again after the last: damage that
+ * nobody asked for is found, too. For idle moments. */
+void store_scrub(struct store *s, struct digest *cursor);
 
 /* Figures for /metrics. */
 struct store_figures {

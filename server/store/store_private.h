@@ -81,7 +81,9 @@ enum run_column {
     RUN_RUNNER,
     RUN_EXPERIMENT,
     RUN_POLICY,
-    RUN_REVOKED, /* since when, when that is before the run was received; else 0 */
+    RUN_REVOKED,  /* since when, when that is before the run was received; else 0 */
+    RUN_DAMAGED,  /* its stored evidence was found damaged */
+    RUN_RECORDED, /* the verdict as it was given */
 };
 
 /* Columns of BASELINE_COLUMNS. */
@@ -105,6 +107,7 @@ enum baseline_column {
     BASE_CURRENT,
     BASE_SUPERSEDED_BY,
     BASE_DEFINITION,
+    BASE_DAMAGED,
 };
 
 /* Columns of ATTEMPT_COLUMNS. */
@@ -119,6 +122,20 @@ enum attempt_column {
     ATTEMPT_COMMIT,
     ATTEMPT_PROJECT_NAME, /* only SQL_ATTEMPTS_NEWEST */
 };
+
+/* Opens an object that rows name, as blobs_open (rehash: blobs_open_rehash) does, and keeps what
+ * was found: from then on a damaged or missing object's runs are INVALID everywhere, a sound one's
+ * are not. Takes a connection and, when something changed, the write lock: not within either.
+ * out_stamp may be NULL; it is not filled when rehashing. */
+int store_object_open(struct store *s, const struct digest *digest, bool rehash, int *out_fd,
+                      uint64_t *out_size, struct blob_stamp *out_stamp, struct err *e) MUST_CHECK;
+/* Looks whether the run's object is whole, as store_object_open does. Damage is no failure. */
+int store_run_look(struct store *s, const char *run, struct err *e) MUST_CHECK;
+/* The same for the newest runs of a commit that have a verdict. */
+int store_commit_look(struct store *s, const char *project, const char *commit,
+                      struct err *e) MUST_CHECK;
+/* Inside a write transaction: the object is sound. */
+int store_damage_clear(struct db *d, const struct digest *digest, struct err *e) MUST_CHECK;
 
 const char *store_document_kind(enum store_document kind);
 int store_project_read(struct db *d, const char *name, struct store_project *out,

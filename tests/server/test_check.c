@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/json_in.h"
+#include "server/store/upkeep.h"
 
 #define OTHER_COMMIT "fedcba9876543210fedcba9876543210fedcba98"
 
@@ -230,6 +231,96 @@ static void revoked_runner_is_no_longer_believed(void **state)
     package_free(&p);
 }
 
+static void note(void *ctx, bool problem, const char *text)
+{
+    (void) ctx;
+    (void) problem;
+    (void) text;
+}
+
+/* The gate's verdict in home, project and gate documents. */
+static void expect_everywhere(struct store_fixture *f, const char *run, const char *verdict)
+{
+    const struct store_viewer viewer = {.all = true};
+    AUTO_JSON cJSON *home = NULL;
+    AUTO_JSON cJSON *project = NULL;
+    AUTO_JSON cJSON *gate = NULL;
+    AUTO_JSON cJSON *given = NULL;
+
+    MUST(doc_home(f->store, &viewer, &home, E));
+    MUST(doc_project(f->store, PACKAGE_PROJECT, &project, E));
+    MUST(doc_gate(f->store, PACKAGE_PROJECT, PACKAGE_GATE, &gate, E));
+    MUST(doc_verdict(f->store, run, &given, E));
+    assert_string_equal(text_at(home, "/gates/0/verdict"), verdict);
+    assert_string_equal(text_at(project, "/gates/0/verdict"), verdict);
+    assert_string_equal(text_at(project, "/commits/0/verdict"), verdict);
+    assert_string_equal(text_at(gate, "/runs/0/verdict"), verdict);
+    assert_string_equal(text_at(given, "/verdict"), verdict);
+    assert_int_equal(strncmp(text_at(given, "/description"), verdict, strlen(verdict)), 0);
+}
+
+/* However it is found: asking for the commit's status, looking at the run, checking the store. */
+static void damaged_evidence_is_never_green(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct upkeep_fsck n;
+    struct package p;
+
+    baseline(f, NULL);
+    store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
+    expect(f, PACKAGE_COMMIT, "OK");
+    expect_everywhere(f, p.run, "OK");
+    for (int way = 0; way < 3; way++) {
+        AUTO_JSON cJSON *run_doc = NULL;
+        AUTO_JSON cJSON *again = NULL;
+        AUTO_JSON cJSON *j = NULL;
+        struct digest cursor = {.bytes = {0}};
+
+        store_fixture_flip(f, p.hex, 3000);
+        if (way == 0)
+            MUST(doc_run(f->store, p.run, &run_doc, E));
+        if (way == 1)
+            MUST(upkeep_fsck(f->store, note, NULL, &n, E));
+        for (int i = 0; way == 2 && i < 3; i++)
+            store_scrub(f->store, &cursor);
+        expect_everywhere(f, p.run, "INVALID");
+        j = check(f, PACKAGE_COMMIT);
+        assert_string_equal(text_at(j, "/verdict"), "INVALID");
+        assert_non_null(strstr(text_at(j, "/gates/0/description"), "IN-HASH"));
+        MUST(doc_run(f->store, p.run, &again, E));
+        assert_true(cJSON_IsTrue(at(again, "/evidence/damaged")));
+        assert_string_equal(text_at(again, "/verdict/verdict"), "INVALID");
+        assert_string_equal(text_at(again, "/verdict/reasons/0/code"), "IN-HASH");
+        store_fixture_flip(f, p.hex, 3000); /* the same bytes again */
+        expect(f, PACKAGE_COMMIT, "OK");
+        expect_everywhere(f, p.run, "OK");
+    }
+    store_fixture_flip(f, p.hex, 3000); /* nobody has looked yet */
+    expect(f, PACKAGE_COMMIT, "INVALID");
+    expect_everywhere(f, p.run, "INVALID");
+    assert_false(store_fixture_put(f, p.archive, p.archive_len)); /* heals */
+    expect_everywhere(f, p.run, "OK");
+    package_free(&p);
+}
+
+/* A REGRESSION does not go away by damaging what shows it. */
+static void damaged_regression_still_stands(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package red;
+    struct package green;
+
+    baseline(f, NULL);
+    store_fixture_run(f, &(struct package_options){.executable = 2, .probes = 2}, "REGRESSION",
+                      &red);
+    store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &green);
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_flip(f, red.hex, 3000);
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    package_free(&red);
+    package_free(&green);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
 
 int main(void)
@@ -244,6 +335,8 @@ int main(void)
         T(diagnostic_run_is_no_answer),
         T(runner_cannot_spoil_another_class),
         T(revoked_runner_is_no_longer_believed),
+        T(damaged_evidence_is_never_green),
+        T(damaged_regression_still_stands),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
