@@ -356,12 +356,21 @@ const cJSON *definition_note(const struct definition *d, const char *pointer)
     return json_get(d->notes, pointer);
 }
 
-bool definition_report_fits(const struct definition *d, const cJSON *report, const char *commit)
+/* Does the report say this where the pointer at `key` of the experiment leads? True when nothing is asked. */
+static bool report_says(const struct definition *d, const char *key, const cJSON *report, const char *text)
 {
-    const cJSON *pointer = pointer_get(d->experiment, "/run/report_commit");
+    const cJSON *pointer = pointer_get(d->experiment, key);
     const cJSON *said = pointer && cJSON_IsString(pointer) ? pointer_get(report, pointer->valuestring) : NULL;
 
-    return !pointer || (said && cJSON_IsString(said) && strcmp(said->valuestring, commit) == 0);
+    return !pointer || (said && cJSON_IsString(said) && strcmp(said->valuestring, text) == 0);
+}
+
+const char *definition_report_misnames(const struct definition *d, const cJSON *report, const char *commit,
+                                       const char *fingerprint)
+{
+    if (!report_says(d, "/run/report_commit", report, commit))
+        return "commit";
+    return report_says(d, "/run/report_fingerprint", report, fingerprint) ? NULL : "fingerprint";
 }
 
 static void add_difference(struct json_doc *doc, const char *at, const cJSON *baseline, const cJSON *current)

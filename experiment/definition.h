@@ -47,8 +47,10 @@ void definition_fini(struct definition *d); /* accepts zeroed */
 int definition_write(const struct definition *d, char **out, size_t *out_len, struct err *e) MUST_CHECK;
 /* An unhashed value (label, time-out) by its pointer in the document, "/policy/audit/metrics/0/label"; NULL when not given. */
 const cJSON *definition_note(const struct definition *d, const char *pointer);
-/* Does the report name this commit where run.report_commit says? True when nothing is asked. */
-bool definition_report_fits(const struct definition *d, const cJSON *report, const char *commit);
+/* Does the report name its source where run.report_commit and run.report_fingerprint say? NULL when it does or nothing
+ * is asked, else what it does not name: "commit" or "fingerprint". */
+const char *definition_report_misnames(const struct definition *d, const cJSON *report, const char *commit,
+                                       const char *fingerprint);
 /* JSON Pointers of experiment keys whose values differ, as a JSON array of {field, baseline, current} (absent side omitted). */
 int definition_experiment_diff(const struct definition *baseline, const struct definition *current, cJSON **out, struct err *e) MUST_CHECK;
 /* The JSON Schema of cleanrun.yaml (caller frees). */

@@ -70,12 +70,21 @@ static const struct schema_field build_fields[] = {
     { "allocator", &text, false, false },         { "features", &texts, false, false },
     { "timeout", &duration, false, true },
 };
-static const struct schema build = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(build_fields) };
+static const struct schema build = {
+    .type = SCHEMA_OBJECT,
+    SCHEMA_FIELDS(build_fields),
+    .about = "How the program is built: `prepare` and `command` in a pinned environment, and how the exact executable is found "
+             "afterwards. `toolchain`, `allocator` and `features` are facts that must be equal.",
+};
 
 /* run */
 static const struct schema report_commit = {
     .type = SCHEMA_POINTER,
     .about = "Where the report names the commit that the program was built from: it must be the run's.",
+};
+static const struct schema report_fingerprint = {
+    .type = SCHEMA_POINTER,
+    .about = "Where the report repeats CLEANRUN_SOURCE_SHA256, the fingerprint of the source: it must be the run's.",
 };
 static const char *const format_words[] = { "cleanrun", NULL };
 static const struct schema format = { .type = SCHEMA_ENUM, .words = format_words };
@@ -85,6 +94,7 @@ static const struct schema_field run_fields[] = {
     { "format", &format, false, false },    { "workdir", &text, false, false },
     { "env", &env, false, false },          { "timeout", &duration, false, true },
     { "report_commit", &report_commit, false, false },
+    { "report_fingerprint", &report_fingerprint, false, false },
 };
 static const struct schema run = {
     .type = SCHEMA_OBJECT,
@@ -179,7 +189,12 @@ static const struct schema_field modes_fields[] = {
     { "memory", &snapshot_mode, false, false },
     { "boundary", &snapshot_mode, false, false },
 };
-static const struct schema modes = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(modes_fields) };
+static const struct schema modes = {
+    .type = SCHEMA_OBJECT,
+    SCHEMA_FIELDS(modes_fields),
+    .about = "Diagnostic modes for `cleanrun run --mode`: cpu, timing, memory, boundary, each with its profiler. Never evidence "
+             "for a gate.",
+};
 
 /* host */
 static const struct schema_field limit_fields[] = {
@@ -209,7 +224,11 @@ static const struct schema_field repeats_fields[] = {
     { "baseline", &count, false, false },
     { "candidate", &count, false, false },
 };
-static const struct schema repeats = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(repeats_fields) };
+static const struct schema repeats = {
+    .type = SCHEMA_OBJECT,
+    SCHEMA_FIELDS(repeats_fields),
+    .about = "How many runs of each side a comparison asks for.",
+};
 static const struct schema confirm = { .type = SCHEMA_INTEGER,
                                        .min = 1,
                                        .max = 10,

@@ -114,7 +114,8 @@ static int take_report(struct finish *f, struct err *e)
 {
     struct run *r = f->run;
     size_t removed = 0;
-    char why[200];
+    const char *misnamed;
+    char why[200], fingerprint[DIGEST_HEX_SIZE];
 
     if (report_clean_results(r->dir.fd, &removed, e) < 0)
         return -1;
@@ -131,9 +132,14 @@ static int take_report(struct finish *f, struct err *e)
         return -1;
     if (f->report.status == REPORT_MISSING || f->report.status == REPORT_INVALID)
         run_fault(r, "report %s: %s", report_status_word(f->report.status), f->report.why);
-    if (f->report.status == REPORT_CAPTURED &&
-        !definition_report_fits(r->definition, f->report.document, r->start.commit))
-        run_fault(r, "the report names another commit than the run's (run.report_commit)");
+    digest_hex(&r->start.fingerprint, fingerprint);
+    misnamed = f->report.status == REPORT_CAPTURED
+                   ? definition_report_misnames(r->definition, f->report.document, r->start.commit,
+                                                fingerprint)
+                   : NULL;
+    if (misnamed)
+        run_fault(r, "the report names another source %s than the run's (run.report_%s)", misnamed,
+                  misnamed);
     return 0;
 }
 

@@ -97,6 +97,7 @@ static void topic_environment(FILE *out)
         "  CLEANRUN_CONDITIONING  names of the conditioning steps that are the program's own, "
         "separated by commas\n"
         "  CLEANRUN_MODE          clean, cpu, timing, memory or boundary\n"
+        "  CLEANRUN_SOURCE_SHA256 fingerprint of the source it was built from\n"
         "A run is refused when a variable that the definition rejects is exported at all, even "
         "empty.\n");
 }

@@ -37,6 +37,7 @@ struct measure_input {
     const char *profile_path; /* absolute; NULL in clean mode */
     char *const *environment; /* the caller's */
     const char *run_id;
+    const char *fingerprint;  /* of the source, hex: the program is told */
     int signal_fd;
     struct arena *arena;
     void (*progress)(void *context, const char *phase, uint64_t elapsed_ms); /* NULL: none */

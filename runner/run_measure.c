@@ -87,7 +87,7 @@ static int check_end(struct run *r, const char *what, const struct loop_result *
 }
 
 static struct measure_input measure_input_of(struct run *r, const char *results,
-                                             const char *profile)
+                                             const char *profile, const char *fingerprint)
 {
     return (struct measure_input){
         .plan = &r->plan,
@@ -100,6 +100,7 @@ static struct measure_input measure_input_of(struct run *r, const char *results,
         .profile_path = profile,
         .environment = r->cli->environment,
         .run_id = r->id,
+        .fingerprint = fingerprint,
         .signal_fd = r->signal_fd,
         .arena = &r->arena,
     };
@@ -234,10 +235,13 @@ int run_measure(struct run *r, struct err *e)
     char *results = arena_printf(&r->arena, "%s.partial/" RESULTS_DIR, r->dir.path);
     char *profile = arena_printf(&r->arena, "%s.partial/" PROFILE_DIR, r->dir.path);
     bool diagnostic = r->plan.mode != PLAN_CLEAN;
+    char fingerprint[DIGEST_HEX_SIZE];
 
     if (!results || !profile)
         return arena_full(e);
-    struct measure_input in = measure_input_of(r, results, diagnostic ? profile : NULL);
+    digest_hex(&r->start.fingerprint, fingerprint);
+    struct measure_input in =
+        measure_input_of(r, results, diagnostic ? profile : NULL, fingerprint);
 
     if (file_mkdirs_at(r->dir.fd, RESULTS_DIR, 0755, e) < 0 ||
         (diagnostic && file_mkdirs_at(r->dir.fd, PROFILE_DIR, 0755, e) < 0))

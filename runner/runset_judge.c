@@ -91,18 +91,25 @@ static const char *text_at(const cJSON *document, const char *pointer)
 static void judge_source(struct judge *j, const struct runset_run *r)
 {
     const cJSON *source = json_get(r->manifest.document, "source");
-    const char *pointer = text_at(r->definition.experiment, "/run/report_commit");
-    const char *said = pointer ? text_at(runset_run_report(r), pointer) : NULL;
+    const struct {
+        const char *key, *name, *text;
+    } asked[] = {{"/run/report_commit", "commit", r->manifest.commit},
+                 {"/run/report_fingerprint", "fingerprint", r->manifest.fingerprint}};
 
     if (!runset_same_source(j->set->start, json_get(source, "start")))
         lack(j, "source-start", r->manifest.run,
              "the run was made from another source than the one at the start");
     if (!r->manifest.unchanged)
         lack(j, "source-changed", r->manifest.run, "the source changed during the run");
-    if (pointer && runset_run_report(r) && (!said || strcmp(said, r->manifest.commit) != 0))
-        lack(j, "report-source", r->manifest.run,
-             "the report's source differs: %s is %.80s, the run's commit is %s", pointer,
-             said ? said : "no text", r->manifest.commit);
+    for (size_t i = 0; i < ARRAY_LEN(asked) && runset_run_report(r); i++) {
+        const char *pointer = text_at(r->definition.experiment, asked[i].key);
+        const char *said = pointer ? text_at(runset_run_report(r), pointer) : NULL;
+
+        if (pointer && (!said || strcmp(said, asked[i].text) != 0))
+            lack(j, "report-source", r->manifest.run,
+                 "the report's source differs: %s is %.80s, the run's %s is %s", pointer,
+                 said ? said : "no text", asked[i].name, asked[i].text);
+    }
 }
 
 static void judge_experiment(struct judge *j, const struct runset_run *r)

@@ -259,6 +259,18 @@ static int append(cJSON *checks, cJSON *check, struct err *e)
     return no_memory(e);
 }
 
+/* The report does not name its source where the definition asks. */
+static cJSON *source_check(const struct manifest *m, const char *misnamed)
+{
+    bool commit = strcmp(misnamed, "commit") == 0;
+
+    return status_check(commit ? "report commit" : "report fingerprint",
+                        cJSON_CreateString(commit ? m->commit : m->fingerprint), cJSON_CreateNull(),
+                        commit ? "the report does not name the run's commit (run.report_commit)"
+                               : "the report does not name the fingerprint of the run's source "
+                                 "(run.report_fingerprint)");
+}
+
 /* A run passes only when its program, report and source did, too (decisions C5): what the manifest
  * says against it becomes a failed check beside those of the policy. */
 static int add_status_checks(const struct package *p, cJSON *acceptance, struct err *e)
@@ -270,9 +282,10 @@ static int add_status_checks(const struct package *p, cJSON *acceptance, struct 
     bool bad_end =
         !json_is_integer(exit_code) || exit_code->valueint != 0 || cJSON_IsNumber(signal);
     bool bad_report = strcmp(status_of(p, "report_status"), "CAPTURED") != 0;
-    bool bad_commit =
-        p->report && !definition_report_fits(&p->side.definition, p->report, m->commit);
-    bool bad_other = m->status != MANIFEST_PASS && !bad_end && !bad_report && !bad_commit &&
+    const char *misnamed = p->report ? definition_report_misnames(&p->side.definition, p->report,
+                                                                  m->commit, m->fingerprint)
+                                     : NULL;
+    bool bad_other = m->status != MANIFEST_PASS && !bad_end && !bad_report && !misnamed &&
                      m->unchanged && strcmp(status_of(p, "acceptance_status"), "FAIL") != 0;
 
     if (bad_end &&
@@ -295,11 +308,7 @@ static int add_status_checks(const struct package *p, cJSON *acceptance, struct 
                             "the source changed while it was measured"),
                e) < 0)
         return -1;
-    if (bad_commit &&
-        append(checks,
-               status_check("report commit", cJSON_CreateString(m->commit), cJSON_CreateNull(),
-                            "the report does not name the run's commit (run.report_commit)"),
-               e) < 0)
+    if (misnamed && append(checks, source_check(m, misnamed), e) < 0)
         return -1;
     if (bad_other && append(checks,
                             status_check("run status", cJSON_CreateString("PASS"),
@@ -307,7 +316,7 @@ static int add_status_checks(const struct package *p, cJSON *acceptance, struct 
                                          "the runner says that the run failed"),
                             e) < 0)
         return -1;
-    if (!(bad_end || bad_report || !m->unchanged || bad_commit || bad_other))
+    if (!(bad_end || bad_report || !m->unchanged || misnamed || bad_other))
         return 0;
     return cJSON_ReplaceItemInObjectCaseSensitive(acceptance, "verdict", cJSON_CreateString("FAIL"))
                ? 0

@@ -711,6 +711,7 @@ static void run_gives_the_program_only_the_definitions_environment(void **state)
     assert_non_null(strstr(log, "\nTZ=UTC\n"));
     assert_non_null(strstr(log, "\nCLEANRUN_PHASE_FD=3\n"));
     assert_non_null(strstr(log, "\nCLEANRUN_MODE=clean\n"));
+    assert_non_null(strstr(log, "\nCLEANRUN_SOURCE_SHA256="));
     free(log);
     free(path);
     test_run_fini(&r);
@@ -814,6 +815,41 @@ static void run_records_what_the_definition_lets_through(void **state)
         free(dirs[i]);
     free(digest);
     project_free(&p);
+}
+
+/* The program is told which source it was built from, and its report must say the same. */
+static void run_demands_the_fingerprint_where_the_definition_asks(void **state)
+{
+    static const struct {
+        const char *behaviour;
+        int code;
+        const char *fault;
+    } rows[] = {
+        {"fingerprint", 3, NULL}, /* no baseline */
+        {"other-fingerprint", 4, "another source fingerprint"},
+        {"ok", 4, "another source fingerprint"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct project p;
+        struct test_run r;
+        char *words = NULL;
+
+        assert_true(asprintf(&words,
+                             "%s]\n      report_fingerprint: /source\n      env:\n"
+                             "        allow: [PATH",
+                             rows[i].behaviour) > 0);
+        project_new(&p, words, NULL);
+        project_measure(&p, NULL, &r);
+        if (r.code != rows[i].code)
+            fail_msg("%s: exit %d\n%s%s", rows[i].behaviour, r.code, r.out, r.err);
+        if (rows[i].fault)
+            assert_fault(&r, rows[i].fault);
+        test_run_fini(&r);
+        free(words);
+        project_free(&p);
+    }
 }
 
 /* Refused before the build, not found out when the evidence is written. */
@@ -1150,6 +1186,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(run_gives_the_program_only_the_definitions_environment),
         cmocka_unit_test(run_records_what_the_definition_lets_through),
         cmocka_unit_test(run_refuses_variables_that_cant_be_recorded),
+        cmocka_unit_test(run_demands_the_fingerprint_where_the_definition_asks),
         cmocka_unit_test(run_fills_in_the_places_that_variables_name),
         cmocka_unit_test(run_ends_orphans_with_the_program),
         cmocka_unit_test(run_build_only_exits_7),

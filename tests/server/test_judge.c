@@ -246,6 +246,51 @@ static void report_must_name_the_commit_where_the_definition_asks(void **state)
     }
 }
 
+/* The same for the fingerprint of the source that the runner told the program. */
+static void report_must_name_the_fingerprint_where_the_definition_asks(void **state)
+{
+    static const char yaml[] =
+        "version: 1\n"
+        "project: " PACKAGE_PROJECT "\n"
+        "gates:\n"
+        "  " PACKAGE_GATE ":\n"
+        "    class: " PACKAGE_CLASS "\n"
+        "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
+        "    run: {command: ['{executable}'], report: " PACKAGE_REPORT
+        ", report_fingerprint: /source}\n"
+        "    identity: [{path: /load/capacity, require: required}]\n"
+        "    accept: {limits: [{path: /results/rate, op: '>=', value: 1, unit: 1/s}]}\n"
+        "    audit:\n"
+        "      paths: {required: [" PACKAGE_REPORT "]}\n"
+        "      metrics: [{path: /results/rate, unit: 1/s, worse: lower, tolerance_pct: 1}]\n";
+    static const struct {
+        const char *source; /* JSON */
+        const char *verdict;
+    } rows[] = {
+        {"\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"",
+         "NON_COMPARABLE"}, /* of every test package; no baseline yet */
+        {"\"" PACKAGE_COMMIT "\"", "FAIL"},
+        {"null", "FAIL"},
+    };
+    struct store_fixture *f = fixture(state);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_JSON cJSON *acceptance = NULL;
+        AUTO_FREE char *report = NULL;
+        struct package p;
+
+        assert_true(asprintf(&report,
+                             "{\"load\":{\"capacity\":1},\"results\":{\"rate\":9},\"source\":%s}",
+                             rows[i].source) > 0);
+        store_fixture_run(f, &(struct package_options){.definition = yaml, .report = report},
+                          rows[i].verdict, &p);
+        acceptance = stored(f, p.run, STORE_ACCEPTANCE);
+        if (i > 0)
+            assert_string_equal(text_at(acceptance, "/checks/1/name"), "report fingerprint");
+        package_free(&p);
+    }
+}
+
 static void failed_runs_say_why(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -331,6 +376,7 @@ int main(void)
         T(acceptance_is_computed_even_when_none_is_packaged),
         T(coverage_is_that_of_the_windows),
         T(report_must_name_the_commit_where_the_definition_asks),
+        T(report_must_name_the_fingerprint_where_the_definition_asks),
         T(failed_runs_say_why),
         T(dirty_source_is_never_compared),
         T(dirty_first_run_says_so),
