@@ -216,7 +216,22 @@ static int load_reviewed(struct session *s, const char *manifest_path, const cha
     return s->reviewed.paths_only ? 0 : verify_reviewed(s, manifest_path, baseline_path, e);
 }
 
-static int load_all(const struct cli_args *a, struct session *s, struct err *e)
+/* The file that was named; without one, of two run directories the definition that was reviewed with the baseline. */
+static int load_definition(const struct cli *c, const struct cli_args *a, struct session *s, struct err *e)
+{
+    const char *gate = cli_get(a, "gate");
+
+    if (cli_get(a, "definition") || !s->baseline.definition.gate || !s->current.definition.gate)
+        return definition_load(cli_get(a, "definition"), gate, &s->definition, e);
+    if (gate && strcmp(gate, s->baseline.definition.gate) != 0)
+        return err_set(e, ERR_USAGE, "audit.gate", "the baseline was measured for gate %s, not %.80s",
+                       s->baseline.definition.gate, gate);
+    s->definition.chosen = &s->baseline.definition;
+    cli_say(c, "judged by the baseline's own definition.json (--definition FILE takes another)");
+    return 0;
+}
+
+static int load_all(const struct cli *c, const struct cli_args *a, struct session *s, struct err *e)
 {
     const char *baseline = cli_get(a, "baseline");
     const char *current = cli_get(a, "current");
@@ -224,10 +239,12 @@ static int load_all(const struct cli_args *a, struct session *s, struct err *e)
 
     if (!baseline || !current)
         return err_set(e, ERR_USAGE, "audit.usage", "--baseline DIR and --current DIR are needed");
-    if (definition_load(cli_get(a, "definition"), cli_get(a, "gate"), &s->definition, e) < 0)
+    if (cli_get(a, "definition") && load_definition(c, a, s, e) < 0)
         return -1;
     if (load_side(baseline, "baseline", &s->baseline, &s->broken, e) < 0 ||
         load_side(current, "current", &s->current, &s->broken, e) < 0)
+        return -1;
+    if (!cli_get(a, "definition") && load_definition(c, a, s, e) < 0)
         return -1;
     return manifest ? load_reviewed(s, manifest, baseline, e) : 0;
 }
@@ -331,7 +348,7 @@ static int run(struct cli *c, const struct cli_args *a)
     struct err e = ERR_INIT;
     int code = EXIT_USAGE;
 
-    if (load_all(a, &s, &e) < 0 || judge(a, &s, &audit, &e) < 0 || write_outputs(c, a, &audit, &e) < 0)
+    if (load_all(c, a, &s, &e) < 0 || judge(a, &s, &audit, &e) < 0 || write_outputs(c, a, &audit, &e) < 0)
         code = cli_fail(c, &e);
     else if (audit.verdict == VERDICT_REGRESSION && cli_has(a, "report-only"))
         code = EXIT_OK;
@@ -343,7 +360,8 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    { "definition", "FILE", "cleanrun.yaml, or a definition.json (default: cleanrun.yaml)", 0, false, false },
+    { "definition", "FILE", "cleanrun.yaml, or a definition.json (default: the baseline's, of two run directories; else "
+                            "cleanrun.yaml)", 0, false, false },
     { "gate", "GATE", "which gate of the definition (default: its only one)", 0, false, false },
     { "baseline", "DIR", "run directory or result tree to compare with", 0, false, false },
     { "current", "DIR", "run directory or result tree that is judged", 0, false, false },
@@ -357,7 +375,7 @@ static const struct cli_option options[] = {
 const struct command command_audit = {
     .name = "audit",
     .summary = "compare a run with a baseline, or say why not",
-    .synopsis = "--definition FILE --gate GATE --baseline DIR --current DIR [--baseline-manifest FILE] [--md FILE] "
+    .synopsis = "--baseline DIR --current DIR [--definition FILE] [--gate GATE] [--baseline-manifest FILE] [--md FILE] "
                 "[--json FILE|-] [--report-only]",
     .examples = "  cleanrun audit --definition cleanrun.yaml --gate call-setup --baseline base --current run --json -\n",
     .notes = "A directory with a manifest.json is a run directory: its machine, mode, source and definition are compared\n"

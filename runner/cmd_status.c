@@ -5,9 +5,12 @@
 #include <time.h>
 
 #include "audit/verdict.h"
+#include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "experiment/definition.h"
+#include "runner/checkout.h"
 #include "runner/commands.h"
 #include "runner/git.h"
 #include "runner/http.h"
@@ -42,17 +45,51 @@ static int commit_of(const struct cli *c, const char *word, char **out, struct e
     return *out ? 0 : err_set(e, ERR_NOMEM, "status.memory", "out of memory");
 }
 
+/* The project of the nearest cleanrun.yaml of the repository we stand in. Heap; NULL when it names none. */
+static int project_here(const struct cli *c, char **out, struct err *e)
+{
+    AUTO_GIT struct git g = {.root_fd = -1};
+    AUTO_FREE char *path = NULL;
+    AUTO_FREE char *bytes = NULL;
+    struct definition_file file = {.n = 0};
+    size_t len = 0;
+    int result;
+
+    if (git_open(c->directory, cli_env(c, "PATH"), c->environment, &g, e) < 0 ||
+        checkout_find_definition(c->directory, g.root, &path, e) < 0 ||
+        file_read(path, LIMIT_YAML, &bytes, &len, e) < 0 ||
+        definition_file_parse(path, bytes, len, &file, e) < 0)
+        return -1;
+    const char *project = file.n > 0 ? file.gates[0].project : NULL; /* one for all gates */
+
+    *out = project ? strdup(project) : NULL;
+    result = project && !*out ? err_set(e, ERR_NOMEM, "status.memory", "out of memory") : 0;
+    definition_file_fini(&file);
+    return result;
+}
+
+/* --project, or what the definition says. *owned keeps it. */
+static int choose_project(const struct cli *c, struct push_target *t, char **owned, struct err *e)
+{
+    if (t->project)
+        return 0;
+    if (project_here(c, owned, e) < 0)
+        return err_wrap(e, "which project? --project OWNER/NAME, or");
+    t->project = *owned;
+    return t->project ? 0
+                      : err_set(e, ERR_USAGE, "status.project",
+                                "which project? --project OWNER/NAME (cleanrun.yaml names none)");
+}
+
 static int ask(const struct push_target *t, const char *commit, struct http_reply *reply,
                struct err *e)
 {
     AUTO_FREE char *token = NULL;
     AUTO_FREE char *url = NULL;
 
-    if (!t->server || !*t->server)
-        return err_set(e, ERR_USAGE, "status.server",
-                       "which server? --server URL or CLEANRUN_SERVER");
-    if (!t->project || !text_is_project(t->project))
-        return err_set(e, ERR_USAGE, "status.project", "which project? --project OWNER/NAME");
+    if (!text_is_project(t->project))
+        return err_set(e, ERR_USAGE, "status.project", "'%.200s' is no project, OWNER/NAME",
+                       t->project);
     if (t->token_file && push_read_token(t->token_file, &token, e) < 0)
         return -1;
     url = push_url(t->server, "/api/v1/projects/%s/commits/%s/check", t->project, commit);
@@ -116,8 +153,14 @@ static int status(struct cli *c, const struct cli_args *a, int *out_exit, struct
 {
     struct push_target t;
     AUTO_FREE char *commit = NULL;
+    AUTO_FREE char *project = NULL;
 
     push_target_from(c, a, &t);
+    if (!t.server || !*t.server)
+        return err_set(e, ERR_USAGE, "status.server",
+                       "which server? --server URL or CLEANRUN_SERVER");
+    if (choose_project(c, &t, &project, e) < 0)
+        return -1;
     if (commit_of(c, a->n_args ? a->args[0] : "HEAD", &commit, e) < 0)
         return -1;
     for (;;) {
@@ -143,7 +186,7 @@ static int run(struct cli *c, const struct cli_args *a)
 
 static const struct cli_option options[] = {
     {.name = "server", .value = "URL", .help = "the server (or CLEANRUN_SERVER)"},
-    {.name = "project", .value = "OWNER/NAME", .help = "the project"},
+    {.name = "project", .value = "OWNER/NAME", .help = "the project (default: of cleanrun.yaml)"},
     {.name = "token-file",
      .value = "FILE",
      .help = "for private projects (or CLEANRUN_TOKEN_FILE)"},
@@ -154,8 +197,8 @@ static const struct cli_option options[] = {
 const struct command command_status = {
     .name = "status",
     .summary = "verdicts of all gates for a commit",
-    .synopsis = "[COMMIT] --server URL --project OWNER/NAME [OPTION...]",
-    .examples = "  cleanrun status HEAD --server https://perf.example.org --project demo/kvcache\n",
+    .synopsis = "[COMMIT] --server URL [--project OWNER/NAME] [OPTION...]",
+    .examples = "  cleanrun status HEAD --server https://perf.example.org\n",
     .notes = "Exit: by the worst verdict; 8 while it is PENDING.\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,

@@ -117,6 +117,35 @@ static void two_sound_runs_are_compared(void **state)
     pair_expect(&p, 1, NULL);
 }
 
+/* Without --definition the policy that was reviewed with the baseline judges, never the current run's. */
+static void the_baseline_s_own_definition_judges(void **state)
+{
+    for (int i = 0; i < 3; i++) {
+        struct pair p;
+        const char *argv[12] = { "audit", NULL };
+        char *bare = NULL;
+
+        (void) state;
+        pair_init(&p, 940);
+        bare = test_join(p.current.run, "results");
+        argv[1] = "--baseline";
+        argv[2] = p.baseline.run;
+        argv[3] = "--current";
+        argv[4] = i == 2 ? bare : p.current.run;
+        argv[5] = i == 1 ? "--gate" : NULL;
+        argv[6] = "other-gate";
+        run_command(&command_audit, argv, &p.result);
+        if (p.result.code != (i == 0 ? 1 : 2))
+            fail_msg("%d: exit %d\n%s%s", i, p.result.code, p.result.out, p.result.err);
+        if (i == 0)
+            assert_non_null(strstr(p.result.err, "the baseline's own definition.json"));
+        command_result_fini(&p.result);
+        fixture_fini(&p.baseline);
+        fixture_fini(&p.current);
+        free(bare);
+    }
+}
+
 static void a_run_against_itself_is_refused(void **state)
 {
     struct pair p;
@@ -219,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_sound_runs_are_compared),
+        cmocka_unit_test(the_baseline_s_own_definition_judges),
         cmocka_unit_test(a_run_against_itself_is_refused),
         cmocka_unit_test(what_the_manifests_say_is_identity),
         cmocka_unit_test(a_bare_tree_has_no_machine),

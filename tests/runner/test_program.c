@@ -317,6 +317,29 @@ static void broken_standard_output_is_no_success(void **state)
     free(program);
 }
 
+/* No part of the definition is left without a word. */
+static void every_part_of_the_definition_is_explained(void **state)
+{
+    static const char *const parts[] = {"build", "run", "modes", "host", "repeats", "confirm"};
+    struct said s;
+
+    (void) state;
+    SAY(&s, "help", "definition");
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        char key[32];
+        const char *at;
+
+        (void) snprintf(key, sizeof key, "\n  %s ", parts[i]);
+        at = strstr(s.out, key);
+        assert_non_null(at);
+        at += 17; /* the key's column */
+        at += strncmp(at, "(required) ", 11) == 0 ? 11 : 0;
+        if (strcspn(at, "\n") < 20)
+            fail_msg("%s is not explained: %.40s", parts[i], at);
+    }
+    said_fini(&s);
+}
+
 /* A pipe, a device or a directory where a file is wanted: refused at once, never waited for. */
 static void files_that_are_none_are_refused(void **state)
 {
@@ -395,6 +418,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(check_tells_where_a_definition_is_wrong),
         cmocka_unit_test(fingerprint_and_doctor_speak_json),
         cmocka_unit_test(broken_standard_output_is_no_success),
+        cmocka_unit_test(every_part_of_the_definition_is_explained),
         cmocka_unit_test(files_that_are_none_are_refused),
     };
 

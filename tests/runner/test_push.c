@@ -411,6 +411,85 @@ static void status_exits_by_the_worst_verdict(void **state)
     }
 }
 
+/* In a repository with a cleanrun.yaml nobody has to repeat its project. */
+static void status_takes_the_project_of_the_definition(void **state)
+{
+    static const struct {
+        const char *yaml;
+        int code;
+        const char *err;
+    } rows[] = {
+        {"version: 1\nproject: o/p\n", 0, NULL},
+        {"version: 1\n", 2, "which project? --project OWNER/NAME"},
+        {NULL, 2, "which project? --project OWNER/NAME"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *const answers[] = {
+            OK("{\"verdict\": \"OK\", \"description\": \"OK\", \"gates\": []}")};
+        struct script script = {answers, 1};
+        struct bench b;
+        char url[64], *out = NULL, *err = NULL;
+        size_t out_len = 0, err_len = 0;
+        int port = 0;
+        struct test_run git;
+        struct err e = ERR_INIT;
+
+        bench_new(&b);
+        static const char *const init[] = {"git", "init", "-q", ".", NULL};
+
+        test_run(init, NULL, b.dir, NULL, &git);
+        assert_int_equal(git.code, 0);
+        test_run_fini(&git);
+        if (rows[i].yaml) {
+            char *text = NULL;
+
+            assert_true(asprintf(&text,
+                                 "%sgates:\n  g:\n    class: c\n    build: {command: [make], "
+                                 "executable: {from: path, path: a}}\n    run: {command: "
+                                 "['{executable}'], report: s/p.json}\n    identity: [{path: /n, "
+                                 "require: required}]\n    accept: {}\n    audit: {paths: "
+                                 "{required: [s/p.json]}, metrics: [{path: /n, unit: '1', worse: "
+                                 "lower, tolerance_pct: 1}]}\n",
+                                 rows[i].yaml) > 0);
+            test_write_text(b.dir, "cleanrun.yaml", text);
+            free(text);
+        }
+        pid_t server = serve(&script, b.log, &port);
+
+        snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
+        static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
+        char *const environment[] = {path, NULL};
+        char commit[] = "c6f068d4e70ae7a6b7eefefdfe50fec8272f513e", option[] = "--server";
+        char *argv[] = {commit, option, url};
+        struct cli c = {.command = "status", .directory = b.dir, .environment = environment};
+        struct cli_args args = {.n_args = 0};
+
+        c.out = open_memstream(&out, &out_len);
+        c.err = open_memstream(&err, &err_len);
+        assert_true(c.out && c.err);
+        assert_int_equal(cli_parse(&c, &command_status, 3, argv, &args, &e), 0);
+        int code = command_status.run(&c, &args);
+
+        assert_int_equal(fclose(c.out), 0);
+        assert_int_equal(fclose(c.err), 0);
+        if (code != rows[i].code || (rows[i].err && !strstr(err, rows[i].err)))
+            fail_msg("row %zu: exit %d\n%s%s", i, code, out, err);
+        kill(server, SIGKILL);
+        assert_int_equal(waitpid(server, NULL, 0), server);
+        if (code == 0) {
+            char *log = test_read_path(b.log, NULL);
+
+            assert_non_null(strstr(log, "GET /api/v1/projects/o/p/commits/"));
+            free(log);
+        }
+        free(out);
+        free(err);
+        bench_free(&b);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +501,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_token_never_goes_unencrypted_to_another_machine),
         cmocka_unit_test(token_files_must_be_private),
         cmocka_unit_test(status_exits_by_the_worst_verdict),
+        cmocka_unit_test(status_takes_the_project_of_the_definition),
     };
 
     if (argc > 1)
