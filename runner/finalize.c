@@ -173,6 +173,7 @@ static int make_manifest(struct finish *f, cJSON **out, struct err *e)
         .acceptance_status = f->acceptance_status,
         .audit_status = f->audit_status,
         .markers = f->markers,
+        .has_baseline = f->has_baseline,
         .finished_us = f->finished_us,
     };
 
@@ -210,8 +211,10 @@ static int compare(struct finish *f, struct err *e)
     tree_init(&current);
     if (!r->reference.present || r->plan.mode != PLAN_CLEAN || f->report.status != REPORT_CAPTURED)
         return 0;
-    if (reference_snapshot(&r->reference, r->dir.fd, e) < 0 || load_current(r, &current, e) < 0 ||
-        make_manifest(f, &manifest, e) < 0)
+    if (reference_snapshot(&r->reference, r->dir.fd, e) < 0)
+        return -1;
+    f->has_baseline = true;
+    if (load_current(r, &current, e) < 0 || make_manifest(f, &manifest, e) < 0)
         return -1;
     struct audit_input in = {
         .policy = r->definition,

@@ -21,6 +21,7 @@ struct finish {
     bool has_acceptance;
     struct audit audit;
     bool has_audit;
+    bool has_baseline; /* snapshot taken */
     const char *status, *acceptance_status, *audit_status;
     int64_t finished_us;
 };

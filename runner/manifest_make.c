@@ -188,11 +188,11 @@ static void add_machine(struct json_doc *d, const struct run *r)
     json_add_null(d, NULL, "ticket");
 }
 
-static void add_baseline(struct json_doc *d, const struct reference *ref)
+static void add_baseline(struct json_doc *d, const struct reference *ref, bool kept)
 {
     cJSON *part;
 
-    if (!ref->present) {
+    if (!kept) {
         json_add_null(d, NULL, "baseline");
         return;
     }
@@ -235,7 +235,7 @@ int manifest_make(const struct manifest_parts *p, cJSON **out, struct err *e)
         add_environment(&d, r, e) < 0)
         return -1;
     add_machine(&d, r);
-    add_baseline(&d, &r->reference);
+    add_baseline(&d, &r->reference, p->has_baseline);
     if (add_conditioning(&d, r, e) < 0)
         return -1;
     json_add_copy(&d, NULL, "phase_markers", p->markers);

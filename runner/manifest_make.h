@@ -16,6 +16,7 @@ struct manifest_parts {
     const char *acceptance_status;
     const char *audit_status;
     const cJSON *markers; /* array */
+    bool has_baseline;    /* its snapshot is in the run directory; else the manifest names none */
     int64_t finished_us;
 };
 

@@ -9,6 +9,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/digest.h"
 #include "base/json_in.h"
 #include "evidence/manifest.h"
 #include "experiment/definition.h"
@@ -413,6 +414,59 @@ static void markers_that_stand_in_the_report_are_not_awaited(void **state)
     project_free(&p);
 }
 
+/* A diagnostic run is compared with nothing: it keeps no snapshot, so it names no baseline, and can be sealed. */
+static void a_diagnostic_run_names_no_baseline(void **state)
+{
+    struct project p;
+    struct test_run r;
+    char hex[DIGEST_HEX_SIZE];
+    size_t len = 0;
+
+    (void) state;
+    project_new(&p, "ok", "    modes:\n      memory: {snapshots: [begin]}\n");
+    measure(&p, "clean", 3, NULL);
+    char *base = test_join(p.dir, "base"), *out = project_out(&p, ""), *manifest = test_join(base, "manifest.json");
+
+    assert_int_equal(rename(out, base), 0);
+    char *text = test_read_path(manifest, &len);
+    struct digest d = digest_of(text, len);
+
+    digest_hex(&d, hex);
+    const char *const args[] = {"--mode",  "memory",            "--baseline", base,
+                                "--baseline-sha256", hex, NULL};
+
+    project_measure(&p, args, &r);
+    if (r.code != 7)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 7);
+    test_run_fini(&r);
+    cJSON *m = read_json(&p, "manifest.json");
+
+    assert_true(cJSON_IsNull(json_get(m, "baseline")));
+    assert_false(exists(&p, "baseline"));
+    cJSON_Delete(m);
+    char *keys = test_join(p.dir, "keys"), *key = test_join(keys, "key.pem"), *archive = test_join(p.dir, "a.tar");
+    const char *const gen[] = {"key", "gen", "--out", keys, NULL};
+    const char *const seal[] = {"seal", out, "--key", key, "--out", archive, NULL};
+
+    project_cleanrun(&p, gen, NULL, &r);
+    assert_int_equal(r.code, 0);
+    test_run_fini(&r);
+    project_cleanrun(&p, seal, NULL, &r);
+    if (r.code != 0)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 0);
+    test_run_fini(&r);
+    free(base);
+    free(out);
+    free(manifest);
+    free(text);
+    free(keys);
+    free(key);
+    free(archive);
+    project_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +481,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(known_tools_need_no_command),
         cmocka_unit_test(a_step_without_command_is_proven_by_its_report),
         cmocka_unit_test(markers_that_stand_in_the_report_are_not_awaited),
+        cmocka_unit_test(a_diagnostic_run_names_no_baseline),
     };
 
     if (argc > 1)
