@@ -85,7 +85,8 @@ static void description_and_routes_are_one_list(void **state)
     (void) state;
     assert_int_equal(json_parse(text, strlen(text), NULL, &j, &e), 0);
     for (size_t i = 0; i < n; i++) {
-        if (routes[i].kind != ROUTE_API ||
+        /* "/index" is the home page's name for its twins */
+        if (strcmp(routes[i].pattern, "/index") == 0 ||
             described(json_get(j, "paths"), routes[i].pattern, method_of(&routes[i])))
             continue;
         print_error("not in openapi.json: %s %s\n", method_of(&routes[i]), routes[i].pattern);
