@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "evidence/verify_stream.h"
-#include "server/ingest/hasher.h"
+#include "server/ingest/pipeline.h"
 #include "server/store/store_private.h"
 
 #define NAME_BYTES 16
@@ -19,10 +19,10 @@
     ((uint64_t) 8 << 20) /* written back while more is received, so that the last fsync is short   \
                           */
 
-/* From this size on a thread of its own hashes, for so many archives at once; for others the thread
+/* From this size on two threads hash and write, for so many archives at once; for others the thread
  * that receives does it. */
-#define HASHER_BYTES ((uint64_t) 16 << 20)
-#define HASHERS_MAX 4u
+#define PIPELINE_FROM ((uint64_t) 16 << 20)
+#define PIPELINES_MAX 4u
 
 struct spool {
     struct store *store;
@@ -32,7 +32,7 @@ struct spool {
     uint64_t received;
     uint64_t flushed;
     struct verify_stream *stream;
-    struct hasher *hasher; /* of a large archive; the stream is its then */
+    struct pipeline *pipeline; /* of a large archive; file and stream are its then */
     int fd;
     char name[2 * NAME_BYTES + 1]; /* in spool/; "" once it was moved */
 };
@@ -62,22 +62,22 @@ static int create(struct spool *sp, struct err *e)
 }
 
 /* Without a thread the spool works the same, so not getting one is no error. */
-static void start_hasher(struct spool *sp)
+static void start_pipeline(struct spool *sp)
 {
-    if (sp->length < HASHER_BYTES)
+    if (sp->length < PIPELINE_FROM)
         return;
-    if (atomic_fetch_add(store_hashers(sp->store), 1) >= HASHERS_MAX ||
-        hasher_start(sp->fd, sp->stream, &sp->hasher, NULL) < 0)
-        (void) atomic_fetch_sub(store_hashers(sp->store), 1);
+    if (atomic_fetch_add(store_pipelines(sp->store), 1) >= PIPELINES_MAX ||
+        pipeline_start(sp->fd, sp->stream, &sp->pipeline, NULL) < 0)
+        (void) atomic_fetch_sub(store_pipelines(sp->store), 1);
 }
 
-static void stop_hasher(struct spool *sp)
+static void stop_pipeline(struct spool *sp)
 {
-    if (!sp->hasher)
+    if (!sp->pipeline)
         return;
-    hasher_free(sp->hasher);
-    sp->hasher = NULL;
-    (void) atomic_fetch_sub(store_hashers(sp->store), 1);
+    pipeline_free(sp->pipeline);
+    sp->pipeline = NULL;
+    (void) atomic_fetch_sub(store_pipelines(sp->store), 1);
 }
 
 int spool_open(struct store *s, int64_t project_id, const struct digest *expected, uint64_t length,
@@ -105,7 +105,7 @@ int spool_open(struct store *s, int64_t project_id, const struct digest *expecte
         spool_free(sp);
         return -1;
     }
-    start_hasher(sp);
+    start_pipeline(sp);
     *out = sp;
     return 0;
 }
@@ -114,13 +114,12 @@ int spool_write(struct spool *sp, const void *bytes, size_t len, struct err *e)
 {
     if (len > sp->length - sp->received)
         return err_set(e, ERR_LIMIT, "spool.long", "more bytes came than were announced");
+    sp->received += len;
+    if (sp->pipeline)
+        return pipeline_put(sp->pipeline, bytes, len, e);
     if (file_write_all(sp->fd, bytes, len, e) < 0)
         return -1;
-    sp->received += len;
-    if (sp->hasher)
-        hasher_advance(sp->hasher, sp->received);
-    else
-        verify_stream_feed(sp->stream, bytes, len);
+    verify_stream_feed(sp->stream, bytes, len);
     if (sp->received - sp->flushed >= FLUSH_BYTES) {
         (void) sync_file_range(sp->fd, (off_t) sp->flushed, (off_t) (sp->received - sp->flushed),
                                SYNC_FILE_RANGE_WRITE); /* a hint; fsync decides */
@@ -136,9 +135,9 @@ int spool_commit(struct spool *sp, bool *out_new, struct err *e)
 
     if (sp->received != sp->length)
         return err_set(e, ERR_INPUT, "spool.short", "the archive ended early");
-    if (sp->hasher && hasher_finish(sp->hasher, e) < 0)
+    if (sp->pipeline && pipeline_finish(sp->pipeline, e) < 0)
         return -1;
-    stop_hasher(sp);
+    stop_pipeline(sp);
     if (verify_stream_finish(sp->stream, &index, e) < 0)
         return -1;
     if (!digest_equal(&index->digest, &sp->expected)) {
@@ -161,7 +160,7 @@ void spool_free(struct spool *sp)
 {
     if (!sp)
         return;
-    stop_hasher(sp); /* before the stream and the file that it uses */
+    stop_pipeline(sp); /* before the stream and the file that it uses */
     verify_stream_free(sp->stream);
     if (sp->name[0])
         (void) unlinkat(blobs_spool_dir(store_blobs(sp->store)), sp->name,

@@ -40,7 +40,7 @@ struct store {
     struct blobs *blobs;
     struct private_key *key;
     char *base_url;
-    atomic_uint hashers; /* threads that hash what is being received */
+    atomic_uint pipelines; /* large archives being received, see spool.c */
 };
 
 /* An advisory lock of this open file; other processes and other opens of this one are kept out. */
@@ -385,9 +385,9 @@ const char *store_base_url(const struct store *s)
     return s->base_url;
 }
 
-atomic_uint *store_hashers(struct store *s)
+atomic_uint *store_pipelines(struct store *s)
 {
-    return &s->hashers;
+    return &s->pipelines;
 }
 
 struct blobs *store_blobs(struct store *s)

@@ -12,7 +12,7 @@
 #include "server/store/store.h"
 
 /* How many archives are being hashed by a thread of their own (spool.c). */
-atomic_uint *store_hashers(struct store *s);
+atomic_uint *store_pipelines(struct store *s);
 
 /* One read transaction on a borrowed connection: everything in it sees one state. ERR_BUSY when
  * none comes free. */

@@ -27,6 +27,7 @@
 #define AIMED 5   /* kills per aimed stage */
 #define TRIES 60  /* kills until one falls into a short stage */
 #define PADDING ((size_t) 6 << 20)
+#define LARGE ((size_t) 18 << 20) /* hashed and written by threads of their own */
 
 enum stage {
     RECEIVING,
@@ -58,6 +59,7 @@ struct fixture {
     struct uploads *uploads;
     size_t counts[STAGES];
     size_t next;     /* package */
+    size_t padding;  /* of the packages */
     uint64_t length; /* of an undisturbed upload, ns */
 };
 
@@ -341,7 +343,7 @@ static struct upload *upload_begin(struct fixture *f, pthread_t *thread)
     assert_non_null(u);
     raw_open(&u->connection, f->live.port);
     u->uploads = f->uploads;
-    u->package = uploads_package(f->uploads, f->next++, PADDING);
+    u->package = uploads_package(f->uploads, f->next++, f->padding);
     assert_int_equal(pthread_create(thread, NULL, upload_run, u), 0);
     return u;
 }
@@ -371,7 +373,7 @@ static void measure(struct fixture *f)
         struct upload *u = NULL;
 
         f->next++; /* packages are made before the clock starts */
-        (void) uploads_package(f->uploads, f->next, PADDING);
+        (void) uploads_package(f->uploads, f->next, f->padding);
         began = clock_monotonic_ns();
         u = upload_begin(f, &thread);
         (void) pthread_join(thread, NULL);
@@ -392,7 +394,7 @@ static void kill_spread(struct fixture *f, int i)
     pthread_t thread;
     struct upload *u = NULL;
 
-    (void) uploads_package(f->uploads, f->next, PADDING);
+    (void) uploads_package(f->uploads, f->next, f->padding);
     u = upload_begin(f, &thread);
     (void) nanosleep(&delay, NULL);
     live_kill(&f->live);
@@ -441,7 +443,7 @@ static void kill_aimed(struct fixture *f, enum stage wanted)
     int moved = -1;
     int written = -1;
 
-    (void) uploads_package(f->uploads, f->next, PADDING);
+    (void) uploads_package(f->uploads, f->next, f->padding);
     made = watch(spool, IN_CREATE);
     moved = watch(spool, IN_MOVED_FROM);
     written = watch(f->live.data, IN_MODIFY);
@@ -472,7 +474,7 @@ static void killed_at_any_moment_nothing_is_lost_or_half_visible(void **state)
 {
     static const enum stage aimed[] = {RECEIVING, SYNCING, RENAMED, COMMITTING, REPLYING};
     static const char *const fsck[] = {"fsck", NULL};
-    struct fixture f = {.next = 0};
+    struct fixture f = {.padding = PADDING};
     size_t total = 0;
     size_t i = 0;
     int k = 0;
@@ -488,6 +490,9 @@ static void killed_at_any_moment_nothing_is_lost_or_half_visible(void **state)
         for (k = 0; k < AIMED || (f.counts[aimed[i]] == 0 && k < TRIES); k++)
             kill_aimed(&f, aimed[i]);
     }
+    f.padding = LARGE;
+    for (k = 0; k < AIMED; k++)
+        kill_aimed(&f, k % 2 == 0 ? RECEIVING : SYNCING);
     print_message("an upload takes %.1f ms; kills by stage:\n", (double) f.length / 1e6);
     for (i = 0; i < STAGES; i++) {
         print_message("  %-24s %zu\n", stage_names[i], f.counts[i]);
