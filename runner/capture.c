@@ -69,7 +69,7 @@ void capture_close(struct capture *c)
 
 static bool ends_here(char after)
 {
-    return after == '\0' || strchr("/\"' \t\r\n:;,)]}>", after) != NULL;
+    return after == '\0' || strchr("/\"' \t\r\n:;,)]}>#?", after) != NULL;
 }
 
 static const struct capture_rename *rename_at(const char *p, size_t left,
