@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/num.h"
 #include "experiment/phases.h"
+#include "experiment/pointer.h"
 #include "experiment/stats.h"
 #include "experiment/window.h"
 
@@ -31,7 +32,56 @@ static bool find_marker(const cJSON *markers, const char *phase, double *out_sec
     return true;
 }
 
-static int derive_window(const struct samples *s, const cJSON *markers, struct derived *d,
+/* Is this value of the report bound to the phase? */
+static bool is_bound(const cJSON *accept, const char *pointer, const char *phase)
+{
+    const cJSON *binding = NULL, *bound = NULL;
+
+    cJSON_ArrayForEach(binding, json_get(accept, "bindings"))
+    {
+        cJSON_ArrayForEach(bound, json_get(binding, "bounds"))
+        {
+            const cJSON *value = json_get(bound, "value"), *name = json_get(bound, "phase");
+
+            if (cJSON_IsString(value) && cJSON_IsString(name) &&
+                !strcmp(value->valuestring, pointer) && !strcmp(name->valuestring, phase))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Both boundaries of a window as the report states them, when the policy binds them to its phases
+ * and recomputes that window. */
+static bool find_stated(const struct definition *def, const cJSON *report,
+                        const struct window_rule *rule, double *out_start, double *out_end)
+{
+    const cJSON *accept = json_get(def->policy, "accept"), *entry = NULL;
+
+    cJSON_ArrayForEach(entry, json_get(json_get(accept, "recompute"), "windows"))
+    {
+        const cJSON *from = json_get(entry, "requested_start");
+        const cJSON *to = json_get(entry, "requested_end");
+        const cJSON *start, *end;
+
+        if (!cJSON_IsString(from) || !cJSON_IsString(to) ||
+            !is_bound(accept, from->valuestring, rule->start_phase) ||
+            !is_bound(accept, to->valuestring, rule->end_phase))
+            continue;
+        start = pointer_get(report, from->valuestring);
+        end = pointer_get(report, to->valuestring);
+        if (!cJSON_IsNumber(start) || !cJSON_IsNumber(end))
+            continue;
+        *out_start = start->valuedouble;
+        *out_end = end->valuedouble;
+        return true;
+    }
+    return false;
+}
+
+/* report: NULL, or where boundaries may be stated. */
+static int derive_window(const struct definition *def, const struct samples *s,
+                         const cJSON *markers, const cJSON *report, struct derived *d,
                          struct err *e)
 {
     struct window_request request = {.boundary_factor = d->rule.boundary_factor,
@@ -40,6 +90,8 @@ static int derive_window(const struct samples *s, const cJSON *markers, struct d
     bool has_start = find_marker(markers, d->rule.start_phase, &d->start);
     bool has_end = find_marker(markers, d->rule.end_phase, &d->end);
 
+    if (has_start && has_end && report)
+        (void) find_stated(def, report, &d->rule, &d->start, &d->end); /* else the markers' */
     if (!has_start || !has_end) {
         d->reason = !has_start ? "the start marker is missing, repeated or malformed"
                                : "the end marker is missing, repeated or malformed";
@@ -174,6 +226,12 @@ static void embed(struct json_doc *doc, const struct samples *s)
 int resources_derive(const struct definition *d, const struct samples *s, const cJSON *markers,
                      cJSON **out, struct err *e)
 {
+    return resources_derive_stated(d, s, markers, NULL, out, e);
+}
+
+int resources_derive_stated(const struct definition *d, const struct samples *s,
+                            const cJSON *markers, const cJSON *report, cJSON **out, struct err *e)
+{
     AUTO_JSON_DOC struct json_doc doc = {0};
     const cJSON *windows = json_get(d->experiment, "windows");
     const cJSON *entry = NULL;
@@ -188,7 +246,7 @@ int resources_derive(const struct definition *d, const struct samples *s, const 
         struct derived w = {.reason = "", .start = (double) NAN, .end = (double) NAN};
 
         window_rule_from(entry, &w.rule);
-        if (derive_window(s, markers, &w, e) < 0)
+        if (derive_window(d, s, markers, report, &w, e) < 0)
             return -1;
         write_window(&doc, parent, &w);
     }

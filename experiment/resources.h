@@ -29,6 +29,13 @@
 /* markers: JSON array [{phase, kind, elapsed_ms}]. New tree, caller frees. */
 int resources_derive(const struct definition *d, const struct samples *s, const cJSON *markers,
                      cJSON **out, struct err *e) MUST_CHECK;
+/* The same for samples and markers of a report: a window's boundaries are the ones the report
+ * states, where the policy binds those to the window's phases (accept.bindings) and recomputes the
+ * window. A marker is cut to milliseconds, so the window between two may lack a sample. report:
+ * NULL for none. */
+int resources_derive_stated(const struct definition *d, const struct samples *s,
+                            const cJSON *markers, const cJSON *report, cJSON **out,
+                            struct err *e) MUST_CHECK;
 
 /* The embedded `samples` of a section back to a series; *out_problem as samples_from_json. */
 int resources_embedded_samples(const cJSON *section, struct samples *out, const char **out_problem,

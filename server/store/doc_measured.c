@@ -140,7 +140,8 @@ static int add_windows(struct json_doc *d, const struct measured *m, const cJSON
 
 /* The series that the acceptance rests on: the report's own where the definition recomputes from
  * it, else the runner's. What is no series is not drawn. */
-static int read_series(const struct measured *m, bool derived, struct samples *out, struct err *e)
+static int read_series(const struct measured *m, bool derived, struct samples *out,
+                       bool *out_of_report, struct err *e)
 {
     const cJSON *rule = pointer_get(m->definition, "/policy/accept/recompute/samples");
     const cJSON *path = json_get(rule, "path");
@@ -155,7 +156,8 @@ static int read_series(const struct measured *m, bool derived, struct samples *o
         if (samples_from_json(pointer_get(m->report, path->valuestring), &members, out, &problem,
                               e) < 0)
             return -1;
-        if (out->n > 0)
+        *out_of_report = out->n > 0;
+        if (*out_of_report)
             return 0;
     }
     if (m->csv) {
@@ -166,30 +168,38 @@ static int read_series(const struct measured *m, bool derived, struct samples *o
     return 0;
 }
 
-/* The runner's marks, else those that the report holds where the definition says. */
-static const cJSON *markers_of(const struct measured *m)
+/* The marks on the series' own clock: those that the report holds where the definition says, or
+ * the runner's. Without a series, or without marks of its own, whatever there is: then no window
+ * lies on it. */
+static const cJSON *markers_of(const struct measured *m, bool of_report, bool *out_same_clock)
 {
     const cJSON *path = pointer_get(m->definition, "/policy/accept/phases/markers");
     const cJSON *own = NULL;
 
-    if (cJSON_IsArray(m->markers) && m->markers->child)
-        return m->markers;
     if (cJSON_IsString(path) && m->report)
         own = pointer_get(m->report, path->valuestring);
-    return cJSON_IsArray(own) ? own : NULL;
+    if (!cJSON_IsArray(own) || !own->child)
+        own = NULL;
+    *out_same_clock = of_report ? own != NULL : m->markers && m->markers->child;
+    if (of_report && own)
+        return own;
+    return m->markers && m->markers->child ? m->markers : own;
 }
 
 int doc_measured(struct json_doc *d, const struct measured *m, struct err *e)
 {
-    const struct definition def = {.experiment = json_get(m->definition, "experiment")};
+    const struct definition def = {.experiment = json_get(m->definition, "experiment"),
+                                   .policy = json_get(m->definition, "policy")};
     const cJSON *into = pointer_get(m->definition, "/experiment/sampling/into");
-    const cJSON *markers = markers_of(m);
-    const cJSON *section = NULL;
+    const cJSON *markers = NULL, *section = NULL;
     AUTO_SAMPLES struct samples s = {.n = 0};
     AUTO_JSON cJSON *made = NULL;
 
-    if (read_series(m, into != NULL, &s, e) < 0)
+    bool of_report = false, same_clock = false;
+
+    if (read_series(m, into != NULL, &s, &of_report, e) < 0)
         return -1;
+    markers = markers_of(m, of_report, &same_clock);
     add_series(d, &s);
     if (markers)
         json_add_copy(d, NULL, "phases", markers);
@@ -197,8 +207,10 @@ int doc_measured(struct json_doc *d, const struct measured *m, struct err *e)
         (void) json_add_array(d, NULL, "phases"); /* failure stays in d */
     if (into && cJSON_IsString(into)) {
         section = m->report ? pointer_get(m->report, into->valuestring) : NULL;
-    } else if (s.n > 0 && markers && json_get(def.experiment, "windows")) {
-        if (resources_derive(&def, &s, markers, &made, e) < 0)
+    } else if (s.n > 0 && same_clock && json_get(def.experiment, "windows")) {
+        const cJSON *report = of_report ? m->report : NULL;
+
+        if (resources_derive_stated(&def, &s, markers, report, &made, e) < 0)
             return -1;
         section = made;
     }
