@@ -3,6 +3,8 @@
 #   leak           a watch of an ended call is forgotten: it goes on noting, and nothing counts it
 #   slower         the answering side asks a slow directory for every call
 #   dropped-point  one conditioning point less
+#   skipped-point  the program leaves out a point that the definition wants
+#   thinner-point  the program makes a tenth of that point's calls, and tells of it as if it were whole
 # What is measured is fixed by the definition: overrides by environment are refused, so a change is a commit.
 #   usage: demo/make-callsim-repo.sh DIR
 set -eu
@@ -48,7 +50,12 @@ replace answer.c '#define DIRECTORY_DELAY_US 0 ' '#define DIRECTORY_DELAY_US 320
 finish slower "answer: ask the remote directory"
 
 replace cleanrun.yaml "CALLSIM_SWEEP: '50,100,200,400,800'" "CALLSIM_SWEEP: '50,100,400,800'"
-sed '/^      - {name: point-200, /d' "$dir/cleanrun.yaml" >"$dir/cleanrun.yaml.new"
+sed -e '/^      - {name: point-200, /d' -e 's/point-100, point-200, point-400/point-100, point-400/' "$dir/cleanrun.yaml" >"$dir/cleanrun.yaml.new"
 mv "$dir/cleanrun.yaml.new" "$dir/cleanrun.yaml"
-replace cleanrun.yaml 'point-100, point-200, point-400' 'point-100, point-400'
 finish dropped-point "cleanrun: a shorter sweep"
+
+replace main.c 'if (s->n_points == MAX_POINTS) {' 'if (!strcmp(item, "200")) continue; if (s->n_points == MAX_POINTS) {'
+finish skipped-point "main: the third point takes too long"
+
+replace main.c 'callers_point(r->callers, p->target, start);' 'callers_point(r->callers, p->target == 200 ? 20 : p->target, start);'
+finish thinner-point "main: fewer calls at the third point"

@@ -133,6 +133,13 @@ struct marker {
 struct convergence {
     uint64_t answerer_calls, answerer_queued, shard_calls[MAX_SHARDS], total;
 };
+/* What the peers hold at a phase; taken in the diagnostic modes only. */
+#define MAX_SNAPSHOTS 4
+struct retention {
+    const char *phase;
+    uint64_t scheduled_ms, actual_ms;
+    struct convergence held;
+};
 struct point {
     unsigned target;
     size_t index;
@@ -142,7 +149,10 @@ struct point {
     struct marker markers[MAX_MARKERS];
     size_t n_markers;
     struct resources resources;
-    struct convergence at_settle, at_end;
+    struct convergence at_settle, at_drain, at_end;
+    uint64_t drained_ms;
+    struct retention retention[MAX_SNAPSHOTS];
+    size_t n_retention;
 };
 struct sweep {
     const struct settings *settings;

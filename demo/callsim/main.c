@@ -178,18 +178,54 @@ static void planned_markers(struct point *p, const struct settings *s)
         add_marker(p, "cooldown_end", "planned", steady + s->cooldown_secs * 1000ULL);
 }
 
+static bool is_mode(const struct settings *s, const char *mode)
+{
+    return !strcmp(s->mode, mode);
+}
+
+/* Memory mode: what is held at this phase. It is due `scheduled_ms` after the start. */
+static void retain(const struct running *r, struct point *p, const char *name,
+                   uint64_t scheduled_ms, uint64_t start)
+{
+    uint64_t now;
+
+    if (!p->measured || !is_mode(r->s, "memory"))
+        return;
+    now = (now_ns() - start) / NS_PER_MS;
+    p->retention[p->n_retention++] = (struct retention){
+        .phase = name, .scheduled_ms = scheduled_ms, .actual_ms = now, .held = snapshot(r)};
+    add_marker(p, name, "retention_snapshot_actual", now);
+}
+
+/* Memory mode: the two while the load runs. The callers go on by themselves. */
+static void retain_under_load(const struct running *r, struct point *p, uint64_t start)
+{
+    uint64_t ramp = r->s->ramp_secs * 1000ULL, steady = ramp + r->s->steady_secs * 1000ULL;
+
+    if (!p->measured || !is_mode(r->s, "memory"))
+        return;
+    sleep_until_ns(start + ramp * NS_PER_MS);
+    tell_phase(r, "ramp_end");
+    retain(r, p, "ramp_end", ramp, start);
+    sleep_until_ns(start + steady * NS_PER_MS);
+    tell_phase(r, "steady_end");
+    retain(r, p, "steady_end", steady, start);
+}
+
 /* After the load: settle, then the window in which nothing may grow. */
 static void watch_memory(const struct running *r, struct point *p, uint64_t start)
 {
     const struct settings *s = r->s;
     struct window *w = &p->resources.cleanup;
-    uint64_t settle = now_ns(), window;
+    uint64_t settle = now_ns(), window, drained = (settle - start) / NS_PER_MS;
 
     phase(r, p, "post_drain_settle_start", start);
     sleep_until_ns(settle + s->cooldown_secs * NS_PER_SEC);
     phase(r, p, "cooldown_end", start);
+    retain(r, p, "cooldown_end", drained + s->cooldown_secs * 1000ULL, start);
     sleep_until_ns(settle + s->settle_secs * NS_PER_SEC);
     phase(r, p, "post_drain_settle_end", start);
+    retain(r, p, "post_drain_settle_end", drained + s->settle_secs * 1000ULL, start);
     p->at_settle = snapshot(r);
     p->resources.has_cleanup = true;
     *w = (struct window){.name = "post_drain_cleanup",
@@ -219,12 +255,17 @@ static void run_point(const struct running *r, struct point *p)
     phase(r, p, "point_start", start);
     planned_markers(p, s);
     callers_point(r->callers, p->target, start);
+    retain_under_load(r, p, start);
     callers_wait_dispatched(r->callers);
     phase(r, p, "dispatch_complete", start);
     callers_wait_drained(r->callers, &p->tally);
     p->elapsed_secs = (double) (now_ns() - start) / 1e9;
     w->requested_end = sampler_take(r->sampler);
     phase(r, p, "calls_drained", start);
+    if (is_mode(s, "boundary")) { /* at once: it goes on with what the calls left */
+        p->drained_ms = (now_ns() - start) / NS_PER_MS;
+        p->at_drain = snapshot(r);
+    }
     if (p->measured)
         watch_memory(r, p, start);
     p->at_end = snapshot(r);

@@ -266,6 +266,30 @@ static bool is_boundary(const struct settings *s)
     return !strcmp(s->mode, "boundary");
 }
 
+static void write_retention(struct json *j, const struct point *p, unsigned shards)
+{
+    json_open(j, "retention_snapshots", '[');
+    for (size_t i = 0; i < p->n_retention; i++) {
+        const struct retention *x = &p->retention[i];
+
+        json_open(j, NULL, '{');
+        json_text(j, "phase", x->phase);
+        json_integer(j, "scheduled_ms", x->scheduled_ms);
+        json_integer(j, "actual_ms", x->actual_ms);
+        write_convergence(j, "held", &x->held, shards);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void write_boundary(struct json *j, const struct point *p, unsigned shards)
+{
+    json_open(j, "boundary_snapshot", '{');
+    json_integer(j, "actual_ms", p->drained_ms);
+    write_convergence(j, "held", &p->at_drain, shards);
+    json_close(j, '}');
+}
+
 static void write_switches(struct json *j, const struct settings *s)
 {
     static const char *const names[] = {
@@ -283,7 +307,7 @@ static void write_switches(struct json *j, const struct settings *s)
     json_close(j, '}');
     json_open(j, "effective", '{');
     json_truth(j, "call_diagnostics", false);
-    json_truth(j, "retention_snapshot", false);
+    json_truth(j, "retention_snapshot", !strcmp(s->mode, "memory"));
     json_truth(j, "boundary_snapshot", is_boundary(s));
     json_close(j, '}');
     json_close(j, '}');
@@ -356,8 +380,10 @@ static void write_diagnostics(struct json *j, const struct sweep *s, const struc
         write_convergence(j, "cleanup_convergence_at_settle", &p->at_settle, s->settings->shards);
         write_convergence(j, "cleanup_convergence", &p->at_end, s->settings->shards);
     }
+    if (p->n_retention)
+        write_retention(j, p, s->settings->shards);
     if (is_boundary(s->settings))
-        write_convergence(j, "boundary_snapshot", &p->at_end, s->settings->shards);
+        write_boundary(j, p, s->settings->shards);
     write_config(j, s);
     json_close(j, '}');
 }
