@@ -15,6 +15,7 @@
 #include "runner/commands.h"
 #include "runner/definition_load.h"
 #include "runner/git.h"
+#include "runner/keys.h"
 #include "runner/runset.h"
 #include "runner/runset_pack.h"
 #include "runner/runset_verify.h"
@@ -313,31 +314,6 @@ const struct command command_package = {
 
 /* Verification. */
 
-static int load_keys(const struct cli_args *a, struct keyring *ring, struct err *e)
-{
-    const struct keyring_entry anyone = {.name = NULL};
-    const char *path;
-
-    for (size_t i = 0; (path = cli_get_nth(a, "key", i)); i++) {
-        AUTO_FREE char *pem = NULL;
-        struct public_key *key = NULL;
-        size_t len = 0;
-
-        if (file_read(path, LIMIT_PEM, &pem, &len, e) < 0)
-            return -1;
-        if (public_key_parse(pem, len, &key, e) < 0) {
-            e->kind = ERR_USAGE; /* the key is the caller's, not evidence that is broken */
-            return err_wrap(e, "'%.200s'", path);
-        }
-        if (keyring_add(ring, key, &anyone, e) == 0)
-            continue;
-        if (e->kind != ERR_CONFLICT)
-            return -1;
-        *e = (struct err) ERR_INIT; /* the same key given twice says nothing new */
-    }
-    return 0;
-}
-
 static void print_stages(const struct cli *c, const cJSON *document)
 {
     const cJSON *s = NULL;
@@ -384,7 +360,7 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
 
     if (!ring)
         return err_set(e, ERR_NOMEM, "package.memory", "out of memory");
-    if (read_count(a, 0, &demand.count, e) < 0 || load_keys(a, ring, e) < 0)
+    if (read_count(a, 0, &demand.count, e) < 0 || keys_load(a, "key", ring, e) < 0)
         return -1;
     if (runset_verify(a->args[0], cli_has(a, "key") ? ring : NULL, &demand, &v, e) < 0) {
         return -1;

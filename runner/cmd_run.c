@@ -7,6 +7,7 @@
 #include "runner/checkout.h"
 #include "runner/commands.h"
 #include "runner/control.h"
+#include "runner/keys.h"
 #include "runner/push.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
@@ -90,6 +91,18 @@ static int read_options(const struct cli *c, const struct cli_args *a, struct ru
     return submit_check_options(a, e);
 }
 
+/* NULL in the options when none is named. */
+static int read_keys(const struct cli_args *a, struct keyring *ring, struct run_options *o,
+                     struct err *e)
+{
+    if (!ring)
+        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
+    if (keys_load(a, "baseline-key", ring, e) < 0)
+        return -1;
+    o->baseline_keys = keyring_count(ring) > 0 ? ring : NULL;
+    return 0;
+}
+
 static int run(struct cli *c, const struct cli_args *a)
 {
     struct run r = {.cli = c,
@@ -103,9 +116,10 @@ static int run(struct cli *c, const struct cli_args *a)
     struct err e = ERR_INIT;
     int code = EXIT_ERROR;
     AUTO_FREE char *directory = NULL;
+    AUTO_KEYRING struct keyring *ring = keyring_new();
 
     arena_init(&r.arena, LIMIT_MIB(16));
-    if (read_options(c, a, &r.options, &e) < 0 || loop_signals_open(&r.signal_fd, &e) < 0 ||
+    if (read_options(c, a, &r.options, &e) < 0 || read_keys(a, ring, &r.options, &e) < 0 || loop_signals_open(&r.signal_fd, &e) < 0 ||
         run_prepare(&r, &e) < 0) {
         code = cli_fail(c, &e);
         if (r.interrupted)
@@ -133,6 +147,10 @@ static const struct cli_option options[] = {
     {.name = "baseline-sha256",
      .value = "HEX",
      .help = "SHA-256 of its manifest.json; needed with --baseline"},
+    {.name = "baseline-key",
+     .value = "FILE",
+     .help = "with --server: the baseline must be signed by this public key (PEM)",
+     .repeats = true},
     {.name = "definition", .value = "FILE", .help = "instead of the nearest cleanrun.yaml"},
     {.name = "project", .value = "OWNER/NAME", .help = "instead of the definition's project"},
     {.name = "attempt", .value = "N", .help = "which attempt this is (default 1); recorded"},

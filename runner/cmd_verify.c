@@ -16,31 +16,9 @@
 #include "evidence/manifest.h"
 #include "evidence/verify.h"
 #include "runner/commands.h"
+#include "runner/keys.h"
 
 #define DETAIL_COLUMN 10
-
-static int load_keys(const struct cli_args *a, struct keyring *ring, struct err *e)
-{
-    const struct keyring_entry anyone = {.name = NULL};
-    const char *path;
-
-    for (size_t i = 0; (path = cli_get_nth(a, "key", i)); i++) {
-        AUTO_FREE char *pem = NULL;
-        struct public_key *key = NULL;
-        size_t len = 0;
-
-        if (file_read(path, LIMIT_PEM, &pem, &len, e) < 0)
-            return -1;
-        if (public_key_parse(pem, len, &key, e) < 0)
-            return err_wrap(e, "'%s'", path);
-        if (keyring_add(ring, key, &anyone, e) == 0)
-            continue;
-        if (e->kind != ERR_CONFLICT)
-            return -1;
-        *e = (struct err) ERR_INIT; /* the same key given twice says nothing new */
-    }
-    return 0;
-}
 
 /* A missing attestation is no failure to read: it is evidence that nobody signed. */
 static int read_attestation(const struct cli *c, const struct cli_args *a, char **out,
@@ -180,7 +158,7 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
 
     if (!ring)
         return err_set(e, ERR_NOMEM, "verify.memory", "no memory");
-    if (check_requirements(c, a, NULL, &met, e) < 0 || load_keys(a, ring, e) < 0 ||
+    if (check_requirements(c, a, NULL, &met, e) < 0 || keys_load(a, "key", ring, e) < 0 ||
         file_open(a->args[0], &fd, &size, e) < 0 ||
         read_attestation(c, a, &envelope, &in.envelope_len, e) < 0)
         return -1;

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "evidence/verify.h"
 #include "evidence/verify_stream.h"
 #include "runner/http.h"
 #include "runner/push.h"
@@ -134,6 +136,55 @@ static int download(const struct fetch_question *q, const char *token, const str
     if (http_retry(&request, &reply, e) < 0)
         return -1;
     return reply.status == 200 ? 0 : refused("the baseline's evidence", reply.status, e);
+}
+
+/* The detail of the stage that failed. */
+static const char *failed_detail(const struct verify_report *report)
+{
+    const cJSON *stage = NULL;
+
+    cJSON_ArrayForEach(stage, json_get(report->document, "stages"))
+    {
+        if (strcmp(text_of(stage, "result"), "failed") == 0)
+            return text_of(stage, "detail");
+    }
+    return "";
+}
+
+/* Signed, by a key that the caller trusts, as exactly these bytes. */
+static int check_signature(const struct fetch_question *q, const char *token,
+                           const struct listed *l, int fd, struct err *e)
+{
+    AUTO_FREE char *url =
+        push_url(q->server, "/api/v1/projects/%s/runs/%s/attestation", q->project, l->run);
+    AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
+    AUTO_EVIDENCE struct evidence *ev = NULL;
+    AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
+
+    if (!url)
+        return err_set(e, ERR_USAGE, "fetch.url", "the server's address is too long");
+    struct http_request request = {.method = "GET", .url = url, .token = token, .file_fd = -1};
+
+    if (http_retry(&request, &reply, e) < 0)
+        return -1;
+    if (reply.status != 200)
+        return refused("the baseline's attestation", reply.status, e);
+    struct verify_input in = {
+        .archive_fd = fd,
+        .archive_digest = &l->archive,
+        .envelope = reply.body,
+        .envelope_len = reply.len,
+        .keyring = q->keyring,
+        .gate = q->gate,
+        .now_us = clock_realtime_us(),
+    };
+
+    if (evidence_verify(&in, &ev, &report, e) < 0)
+        return -1;
+    return ev ? 0
+              : err_set(e, ERR_TRUST, "fetch.signature",
+                        "reviewed baseline %s is not what a key of --baseline-key signed: %s: %s",
+                        l->id, report.code ? report.code : "?", failed_detail(&report));
 }
 
 static int read_member(int fd, const struct archive_member *m, char **out, struct err *e)
@@ -301,7 +352,9 @@ static int fetch_listed(const struct fetch_question *q, const char *token, const
     fd = openat(scratch.fd, ARCHIVE_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_errno(e, "fetch.create", "cannot create a temporary file");
-    if (download(q, token, l, fd, e) < 0 || check_archive(q, l, fd, &x, e) < 0)
+    if (download(q, token, l, fd, e) < 0 ||
+        (q->keyring && check_signature(q, token, l, fd, e) < 0) ||
+        check_archive(q, l, fd, &x, e) < 0)
         return -1;
     assert(x); /* it succeeded */
     if (open_unpacked(l, fd, x, &scratch, out, e) < 0)

@@ -1,7 +1,8 @@
 /*
  * fetch: the current reviewed baseline of a gate and machine class from a server, checked before
- * anything is built: the listed digest, the strict archive, its manifest, every member. Trusts the
- * server only to say which run was reviewed.
+ * anything is built: with a keyring the signature, and always the listed digest, the strict archive,
+ * its manifest, every member. Trusts the server only to say which run was reviewed, and without a
+ * keyring also who measured it.
  */
 #pragma once
 
@@ -9,12 +10,14 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "evidence/keyring.h"
 #include "runner/reference.h"
 
 struct fetch_question {
     const char *server, *token_file; /* token_file NULL: a public project */
     const char *project, *gate, *machine_class;
     const char *state; /* directory for scratch; NULL: /tmp */
+    const struct keyring *keyring; /* NULL: who signed it is not asked, the server's word is taken */
 };
 
 /* *out is not present when no baseline was reviewed for this class; note says so, or whose review

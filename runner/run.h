@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "evidence/keyring.h"
 #include "experiment/definition.h"
 #include "runner/artifact.h"
 #include "runner/build.h"
@@ -31,6 +32,7 @@ struct run_options {
     const char *gate, *definition, *at, *out, *project;
     const char *baseline, *baseline_sha256;
     const char *server, *token_file; /* where the reviewed baseline is when none is named */
+    const struct keyring *baseline_keys; /* one of them signed it; NULL: not asked */
     const char *control; /* id or directory of the unprofiled control, for diagnostic modes */
     enum plan_mode mode;
     bool build_only, json;

@@ -188,9 +188,13 @@ static int fetch_reference(struct run *r, struct err *e)
         .gate = r->definition->gate,
         .machine_class = r->plan.machine_class,
         .state = r->state,
+        .keyring = r->options.baseline_keys,
     };
     char note[NOTE_MAX];
 
+    if (r->options.baseline_keys && (r->reference.present || !q.server || !*q.server))
+        return err_set(e, ERR_USAGE, "run.baseline_key",
+                       "--baseline-key is about the baseline that --server gives");
     if (r->reference.present || !q.server || !*q.server || r->options.build_only ||
         r->plan.mode != PLAN_CLEAN)
         return 0;

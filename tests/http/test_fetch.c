@@ -205,6 +205,52 @@ static void the_reviewed_baseline_is_fetched_checked_and_snapshotted(void **stat
     place_free(&x);
 }
 
+static void refused_before_the_build(struct place *x, const char *const more[], int code,
+                                     const char *words);
+
+/* Who signed the baseline is asked when a key is given, and otherwise it is said that it is not. */
+static void the_baseline_must_be_signed_by_a_key_that_is_given(void **state)
+{
+    struct place x;
+    struct test_run r;
+    char run[32];
+
+    (void) state;
+    place_new(&x, true);
+    review_first(&x, run);
+    char *other = test_join(x.p.dir, "other"), *stranger = test_join(other, "pub.pem");
+    const char *const gen[] = {"key", "gen", "--out", other, NULL};
+    const char *const none[] = {"--server", x.url, "--token-file", x.token, NULL};
+    const char *const right[] = {"--server",       x.url,    "--token-file",   x.token, "--baseline-key",
+                                 stranger, "--baseline-key", x.pub,   NULL};
+    const char *const wrong[] = {"--server",       x.url,    "--token-file", x.token,
+                                 "--baseline-key", stranger, NULL};
+    const char *const no_key[] = {"--server",       x.url,   "--token-file", x.token,
+                                  "--baseline-key", x.token, NULL};
+    const char *const no_server[] = {"--baseline-key", x.pub, NULL};
+
+    project_cleanrun(&x.p, gen, NULL, &r);
+    assert_int_equal(r.code, 0);
+    test_run_fini(&r);
+    refused_before_the_build(&x, wrong, 5, "IN-KEY");
+    refused_before_the_build(&x, no_key, 2, x.token);
+    refused_before_the_build(&x, no_server, 2, "--baseline-key");
+    assert_int_equal(scratch_left(&x), 0);
+    measure(&x, "signed", right, &r);
+    if (r.code != 0)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "signed by a key of --baseline-key"));
+    test_run_fini(&r);
+    measure(&x, "unsigned", none, &r);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "the server's word is taken"));
+    test_run_fini(&r);
+    free(stranger);
+    free(other);
+    place_free(&x);
+}
+
 /* Each of these ends before the build: there is no run directory. */
 static void refused_before_the_build(struct place *x, const char *const more[], int code,
                                      const char *words)
@@ -414,6 +460,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reviewed_baseline_is_fetched_checked_and_snapshotted),
+        cmocka_unit_test(the_baseline_must_be_signed_by_a_key_that_is_given),
         cmocka_unit_test(a_server_that_does_not_answer_is_an_error),
         cmocka_unit_test(damaged_evidence_of_a_baseline_is_never_used),
         cmocka_unit_test(what_a_lying_server_sends_is_invalid),

@@ -173,7 +173,7 @@ static void completion_is_bash_that_knows_every_option(void **state)
 
     test_run(check, NULL, NULL, NULL, &r);
     assert_int_equal(r.code, 0);
-    assert_string_equal(r.out, "1 run\n2 gen show\n3 --baseline --baseline-sha256\n");
+    assert_string_equal(r.out, "1 run\n2 gen show\n3 --baseline --baseline-sha256 --baseline-key\n");
     test_run_fini(&r);
     said_fini(&s);
     SAY(&s, "completion", "fish");
