@@ -356,6 +356,115 @@ static void known_tools_need_no_command(void **state)
     project_free(&p);
 }
 
+/* A stand-in for a profiler: notes its words, leaves what the real one leaves, starts the program. */
+static void make_tool(const char *dir, const char *name)
+{
+    static const char script[] =
+        "#!/bin/sh\n"
+        "printf '%s\\n' \"$@\" > \"$0.argv\"\n"
+        "while [ $# -gt 0 ]; do\n"
+        "  case $1 in\n"
+        "    -o | --output) out=$2; shift ;;\n"
+        "    --) shift; break ;;\n"
+        "    /*) break ;;\n"
+        "  esac\n"
+        "  shift\n"
+        "done\n"
+        "case $out in\n"
+        "  *.trace) /bin/mkdir \"$out\" && out=$out/form.template ;;\n"
+        "  */heaptrack) out=$out.zst ;;\n"
+        "esac\n"
+        "echo captured > \"$out\" || exit 8\n"
+        "exec \"$@\"\n";
+    char *path = test_join(dir, name);
+
+    test_write_text(dir, name, script);
+    assert_int_equal(chmod(path, 0755), 0);
+    free(path);
+}
+
+static void known_tools_are_called_as_they_want_it(void **state)
+{
+    static const struct {
+        const char *mode, *tool, *program, *rate, *left;
+        const char *words; /* one a line; %P: the profile directory */
+    } rows[] = {
+        {"cpu", "samply", "samply", "rate: 250, ", "profile.json.gz",
+         "record\n--save-only\n--rate\n250\n-o\n%P/profile.json.gz\n--\n"},
+        {"timing", "samply", "samply", "", "profile.json.gz",
+         "record\n--save-only\n--rate\n499\n-o\n%P/profile.json.gz\n--\n"},
+        {"cpu", "instruments", "xctrace", "", "time.trace/form.template",
+         "record\n--template\nTime Profiler\n--output\n%P/time.trace\n--target-stdout\n-\n"
+         "--launch\n--\n"},
+        {"timing", "instruments", "xctrace", "", "time.trace/form.template",
+         "record\n--template\nTime Profiler\n--output\n%P/time.trace\n--target-stdout\n-\n"
+         "--launch\n--\n"},
+        {"memory", "instruments", "xctrace", "", "memory.trace/form.template",
+         "record\n--template\nAllocations\n--output\n%P/memory.trace\n--target-stdout\n-\n"
+         "--launch\n--\n"},
+        {"memory", "heaptrack", "heaptrack", "", "heaptrack.zst", "-o\n%P/heaptrack\n"},
+        {"timing", "perf", "perf", "rate: 97, ", "perf.data",
+         "record\n-q\n-F\n97\n-g\n-o\n%P/perf.data\n--\n"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct project p;
+        char *modes = NULL, *log = NULL;
+
+        assert_true(asprintf(&modes, "    modes:\n      %s: {tool: %s, %soutput: ['%s']}\n",
+                             rows[i].mode, rows[i].tool, rows[i].rate, rows[i].left) > 0);
+        project_new(&p,
+                    "ok]\n      env:\n        set: {PATH: 'REPO/ignored'}\n        "
+                    "allow: [HOME",
+                    modes);
+        char *tools = test_join(p.repo, "ignored"), *source = test_join(p.repo, "workload.c");
+        char *good = test_read_path(source, NULL);
+
+        /* Missing: said before the build, which could not succeed. */
+        test_write_text(p.repo, "workload.c", "this does not compile\n");
+        char *needs = NULL;
+
+        assert_true(asprintf(&needs, "mode %s needs '%s', which is not installed here",
+                             rows[i].mode, rows[i].program) > 0);
+        measure(&p, rows[i].mode, 2, needs);
+        assert_false(exists(&p, ""));
+        test_write_text(p.repo, "workload.c", good);
+
+        assert_int_equal(mkdir(tools, 0755), 0);
+        make_tool(tools, rows[i].program);
+        char *nothing = test_join(tools, "true"); /* what a trial captures; no other program is there */
+
+        assert_int_equal(symlink("/bin/true", nothing), 0);
+        free(nothing);
+        measure(&p, rows[i].mode, 7, NULL);
+        char *left = NULL, *words = NULL, *name = NULL;
+
+        assert_true(asprintf(&left, "profile/%s", rows[i].left) > 0);
+        assert_true(exists(&p, left));
+        assert_true(asprintf(&name, "ignored/%s.argv", rows[i].program) > 0);
+        char *path = test_join(p.repo, name);
+        const char *hole = strstr(rows[i].words, "%P");
+
+        log = test_read_path(path, NULL);
+        assert_true(asprintf(&words, "%.*s%s/out.partial/profile%s%s/workload\nok\n",
+                             (int) (hole - rows[i].words), rows[i].words, p.dir, hole + 2,
+                             p.repo) > 0);
+        assert_string_equal(log, words);
+        free(path);
+        free(name);
+        free(words);
+        free(left);
+        free(needs);
+        free(good);
+        free(source);
+        free(tools);
+        free(log);
+        free(modes);
+        project_free(&p);
+    }
+}
+
 #define STEP(proof)                                                                                \
     "    conditioning:\n      - {name: warm, value: {rate: 7}, proof: {" proof "}}\n"
 
@@ -479,6 +588,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(places_and_rate_are_filled_in),
         cmocka_unit_test(a_pattern_that_no_file_matches_is_a_fail),
         cmocka_unit_test(known_tools_need_no_command),
+        cmocka_unit_test(known_tools_are_called_as_they_want_it),
         cmocka_unit_test(a_step_without_command_is_proven_by_its_report),
         cmocka_unit_test(markers_that_stand_in_the_report_are_not_awaited),
         cmocka_unit_test(a_diagnostic_run_names_no_baseline),
