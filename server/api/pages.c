@@ -71,12 +71,14 @@ struct content *page_content(struct request *q, const char *name, const cJSON *d
                              struct err *e)
 {
     const struct api *a = api_of(q);
+    const char *metrics = request_query(q, "metrics");
     const struct page_context ctx = {
         .base_url = a->base_url,
         .path = q->raw_path,
         .now_us = clock_realtime_us(),
         .version = CLEANRUN_VERSION,
         .style = assets_address(a->assets, "style.css"),
+        .all_metrics = metrics && strcmp(metrics, "all") == 0,
     };
     AUTO_BUF struct buf b = {.data = NULL};
     struct content *c = NULL;

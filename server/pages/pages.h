@@ -27,6 +27,7 @@ struct page_context {
     int64_t now_us;       /* "rendered at" and ages */
     const char *version;  /* of the program */
     const char *style;    /* address of the style sheet; NULL: "/web/style.css" */
+    bool all_metrics;     /* the gate page charts every metric, not only gated ones */
 };
 
 /* Compiles every template: those in the program, or those of a directory (developing). A broken one

@@ -122,6 +122,40 @@ static void add_attempt(struct view *v, cJSON *run)
         view_format(v, run, "attempt_text", "attempt %.0f of %.0f", n, of);
 }
 
+/* The newest value of a metric that is not charted. */
+static void add_newest(struct view *v, cJSON *metric)
+{
+    const cJSON *newest = NULL;
+
+    for (const cJSON *p = view_first(json_get(metric, "points")); p; p = view_next(p))
+        newest = p;
+    if (newest)
+        json_add_copy(&v->doc, metric, "newest", newest);
+    view_format(v, metric, "n_points", "%zu", view_count(json_get(metric, "points")));
+}
+
+/* Charts of the metrics that can fail a run; the others wait in a table until they are asked for,
+ * and when nothing is gated all are charted. */
+static void add_histories(struct view *v, cJSON *root, cJSON *history)
+{
+    bool all = v->ctx->all_metrics;
+    bool gated = false;
+    bool more = false;
+
+    for (const cJSON *m = view_first(history); m; m = view_next(m))
+        gated = gated || !cJSON_IsFalse(json_get(m, "gated"));
+    for (cJSON *m = view_first(history); m; m = view_next(m)) {
+        bool charted = all || !gated || !cJSON_IsFalse(json_get(m, "gated"));
+
+        view_history(v, m);
+        json_add_bool(&v->doc, m, "charted", charted);
+        if (!charted)
+            add_newest(v, m);
+        more = more || !charted;
+    }
+    json_add_bool(&v->doc, root, "more_metrics", more);
+}
+
 void view_gate(struct view *v, cJSON *root)
 {
     cJSON *runs = view_get(root, "runs");
@@ -133,8 +167,7 @@ void view_gate(struct view *v, cJSON *root)
         add_attempt(v, r);
         json_add_bool(&v->doc, r, "diagnostic", strcmp(view_str(r, "mode"), "clean") != 0);
     }
-    for (cJSON *m = view_first(history); m; m = view_next(m))
-        view_history(v, m);
+    add_histories(v, root, history);
     for (const cJSON *b = view_first(baselines); b; b = view_next(b))
         current = current || view_flag(b, "current");
     view_definition(v, view_get(root, "definition"));

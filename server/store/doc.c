@@ -220,7 +220,7 @@ static void add_metric(struct json_doc *d, cJSON *list, const struct definition 
         json_add_copy(d, m, "floor", json_get(metric, "floor"));
     else
         json_add_null(d, m, "floor");
-    json_add_bool(d, m, "gated", cJSON_IsTrue(gated));
+    json_add_bool(d, m, "gated", !cJSON_IsFalse(gated)); /* the default is true */
 }
 
 /* The modes that a run can have: clean always, the others as the definition lists them. */

@@ -205,6 +205,7 @@ static struct series *new_series(struct history *h, const char *machine_class, c
     json_add_string(h->d, o, "label", label);
     json_add_copy(h->d, o, "unit", json_get(entry, "unit"));
     json_add_copy(h->d, o, "worse", json_get(entry, "worse"));
+    json_add_bool(h->d, o, "gated", !cJSON_IsFalse(json_get(entry, "gated")));
     json_add_string(h->d, o, "path", path);
     json_add_string(h->d, o, "class", machine_class);
     s->points = json_add_array(h->d, o, "points");

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/json_in.h"
+#include "experiment/pointer.h"
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "server/pages/view_parts.h"
@@ -372,6 +373,47 @@ static void a_line_is_not_drawn_through_refused_runs(void **state)
     assert_int_equal(view_count(json_get(chart, "points")), 5);
 }
 
+static const char *charted(const cJSON *data)
+{
+    static char out[8];
+    const cJSON *m = NULL;
+    size_t n = 0;
+
+    cJSON_ArrayForEach(m, json_get(data, "history")) out[n++] =
+        cJSON_IsTrue(json_get(m, "charted")) ? 'y' : 'n';
+    out[n] = '\0';
+    return out;
+}
+
+/* What no limit holds waits in a table until all is asked for. */
+static void gated_metrics_are_charted_first(void **state)
+{
+#define POINTS                                                                                     \
+    "\"points\":[{\"run\":\"1\",\"value\":1,\"verdict\":\"OK\"},{\"run\":\"2\",\"value\":7,"       \
+    "\"verdict\":\"OK\"}]"
+    AUTO_JSON cJSON *document = parse("{\"history\":[{\"label\":\"a\",\"gated\":true," POINTS "},"
+                                      "{\"label\":\"b\",\"gated\":false," POINTS "}]}");
+    AUTO_JSON cJSON *nothing =
+        parse("{\"history\":[{\"label\":\"b\",\"gated\":false," POINTS "}]}");
+    struct page_context all = context;
+    AUTO_JSON cJSON *some = view_of("gate", document, "gate");
+    AUTO_JSON cJSON *none = view_of("gate", nothing, "gate");
+    AUTO_JSON cJSON *every = NULL;
+    const char *template = NULL;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    assert_string_equal(charted(some), "yn");
+    assert_true(cJSON_IsTrue(json_get(some, "more_metrics")));
+    assert_float_equal(pointer_get(some, "/history/1/newest/value")->valuedouble, 7, 0);
+    assert_string_equal(charted(none), "y");
+    all.all_metrics = true;
+    assert_int_equal(view_build("gate", false, document, &all, &every, &template, &e), 0);
+    assert_string_equal(charted(every), "yy");
+    assert_true(cJSON_IsFalse(json_get(every, "more_metrics")));
+#undef POINTS
+}
+
 static void charts_survive_odd_series(void **state)
 {
     static const char backwards[] = "{\"series\":{\"samples\":[[0,10],[9,20]]},"
@@ -417,6 +459,7 @@ int main(void)
         cmocka_unit_test(invalid_problems_have_their_own_template),
         cmocka_unit_test(the_document_itself_is_not_touched),
         cmocka_unit_test(a_line_is_not_drawn_through_refused_runs),
+        cmocka_unit_test(gated_metrics_are_charted_first),
         cmocka_unit_test(charts_survive_odd_series),
     };
 
