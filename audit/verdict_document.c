@@ -77,7 +77,7 @@ static void say_first_reason(struct buf *out, const cJSON *reasons)
     if (!first)
         return;
     buf_printf(out, " %s: ", text_of(first, "code", "?"));
-    value_cut(out, text_of(first, "text", ""), 70);
+    value_cut(out, text_of(first, "text", ""), n > 1 ? 70 : VERDICT_DESCRIPTION_MAX);
     if (n > 1)
         buf_printf(out, "; %zu more reason%s", n - 1, n == 2 ? "" : "s");
 }
