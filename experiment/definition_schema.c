@@ -86,6 +86,13 @@ static const struct schema report_fingerprint = {
     .type = SCHEMA_POINTER,
     .about = "Where the report repeats CLEANRUN_SOURCE_SHA256, the fingerprint of the source: it must be the run's.",
 };
+static const char *const scheme_words[] = { "cleanrun-source/1", "rvoip-v1", NULL };
+static const struct schema source_scheme = {
+    .type = SCHEMA_ENUM,
+    .words = scheme_words,
+    .about = "How the source's fingerprint is made (`cleanrun fingerprint --scheme`): another one than cleanrun-source/1 is for "
+             "programs that make their own and put it where run.report_fingerprint points.",
+};
 static const char *const format_words[] = { "cleanrun", NULL };
 static const struct schema format = { .type = SCHEMA_ENUM, .words = format_words };
 
@@ -95,6 +102,7 @@ static const struct schema_field run_fields[] = {
     { "env", &env, false, false },          { "timeout", &duration, false, true },
     { "report_commit", &report_commit, false, false },
     { "report_fingerprint", &report_fingerprint, false, false },
+    { "source_scheme", &source_scheme, false, false },
 };
 static const struct schema run = {
     .type = SCHEMA_OBJECT,
@@ -171,16 +179,23 @@ static const struct schema_field mode_fields[] = {
     "the measured command and may name {executable} {results} {profile} {rate}; what it leaves in {profile} is kept, and each "  \
     "name or pattern of `output` must be there. A trial capture runs before the build."
 static const struct schema mode = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(mode_fields), .about = MODE_ABOUT };
+static const char *const signal_words[] = { "USR1", "USR2", "HUP", NULL };
+static const struct schema dump_signal = {
+    .type = SCHEMA_ENUM,
+    .words = signal_words,
+    .about = "Sent to the measured program at every `snapshot_every`, for a heap profiler that dumps when it is told to.",
+};
 static const struct schema_field snapshot_mode_fields[] = {
     { "tool", &text, false, false },          { "command", &argv, false, false },
     { "rate", &number, false, false },        { "context_switches", &flag, false, false },
     { "env", &mode_env, false, false },       { "snapshots", &texts, false, false },
     { "output", &texts, false, false },       { "debug_info", &flag, false, false },
+    { "snapshot_every", &duration, false, false }, { "dump_signal", &dump_signal, false, false },
 };
 static const struct schema snapshot_mode = {
     .type = SCHEMA_OBJECT,
     SCHEMA_FIELDS(snapshot_mode_fields),
-    .about = MODE_ABOUT " At each phase marker of `snapshots` the memory of the process tree is written to "
+    .about = MODE_ABOUT " At each phase marker of `snapshots`, and every `snapshot_every`, the memory of the process tree is written to "
                         "profile/snapshots.json, while the program goes on.",
 };
 static const struct schema_field modes_fields[] = {

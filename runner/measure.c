@@ -71,16 +71,25 @@ static int on_first_look(void *context, uint64_t missed, struct err *e)
     return look(context, e);
 }
 
+/* name NULL: by the clock. */
 static void take_snapshot(struct point *p, const char *name)
 {
     pid_t pids[SNAPSHOT_PROCESSES];
     size_t n;
 
-    if (!p->snapshots || !p->sampler || !snapshots_want(p->snapshots, name))
+    if (!p->snapshots || !p->sampler || (name && !snapshots_want(p->snapshots, name)))
         return;
     n = sampler_list(p->sampler, pids, ARRAY_LEN(pids));
     snapshots_take(p->snapshots, p->in->sysroot, pids, n, name,
                    (clock_monotonic_ns() - p->start_ns) / NS_PER_MS);
+}
+
+static int on_clock(void *context, uint64_t missed, struct err *e)
+{
+    (void) missed; /* the next look tells its own time */
+    (void) e;
+    take_snapshot(context, NULL);
+    return 0;
 }
 
 static void on_marker(void *context, const char *name)
@@ -278,6 +287,10 @@ static int supervise(struct point *p, struct pipes *pipes, const struct box *box
         .signal_fd = p->in->signal_fd,
     };
 
+    uint64_t look_ns = p->in->plan->snapshot_every_ms * NS_PER_MS;
+
+    if (look_ns > 0)
+        loop.timers[loop.n_timers++] = (struct loop_timer){look_ns, look_ns, on_clock, p};
     return loop_run(&loop, &out->loop, e);
 }
 
@@ -291,8 +304,15 @@ static int prepare(const struct measure_input *in, struct point *p, struct measu
         return err_set(e, ERR_NOMEM, "measure.memory", "out of memory");
     p->in = in;
     p->markers = out->markers;
-    if (in->plan->snapshots && snapshots_new(in->plan->snapshots, plan_mode_word(in->plan->mode),
-                                             in->artifact->fd, &out->snapshots, e) < 0)
+    const struct snapshots_plan looks = {
+        .phases = in->plan->snapshots,
+        .mode = plan_mode_word(in->plan->mode),
+        .executable_fd = in->artifact->fd,
+        .every_ms = in->plan->snapshot_every_ms,
+        .dump_signal = in->plan->dump_signal,
+    };
+
+    if ((looks.phases || looks.every_ms > 0) && snapshots_new(&looks, &out->snapshots, e) < 0)
         return -1;
     p->snapshots = out->snapshots;
     if (mapped_new(in->source_root, &out->mapped, e) < 0 || open_log(in, &p->log, e) < 0)

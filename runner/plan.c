@@ -1,5 +1,6 @@
 #include "runner/plan.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -13,6 +14,7 @@
 #define RUN_TIMEOUT_MS ((uint64_t) 2 * 60 * 60 * 1000)
 #define VARIABLES_MAX 512
 #define DEFAULT_RATE 499.0
+#define SNAPSHOT_EVERY_MIN_MS 100
 /* What is let through is written into the manifest, whose size is limited. */
 #define PASSED_NAME_MAX 100
 #define PASSED_VALUE_MAX LIMIT_KIB(16)
@@ -121,6 +123,32 @@ static int check_mode(const struct plan *p, struct err *e)
     return 0;
 }
 
+/* Looks at memory by the clock, and what is sent to the program then. */
+static int read_clock(struct plan *p, struct err *e)
+{
+    static const struct {
+        const char *word;
+        int number;
+    } signals[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}};
+    const cJSON *every = json_get(p->mode_spec, "snapshot_every");
+    const char *word = text_of(p->mode_spec, "dump_signal");
+
+    p->snapshot_every_ms = every ? (uint64_t) every->valuedouble : 0;
+    p->dump_signal = 0;
+    for (size_t i = 0; word && i < ARRAY_LEN(signals); i++) {
+        if (!strcmp(signals[i].word, word))
+            p->dump_signal = signals[i].number;
+    }
+    if (every && p->snapshot_every_ms < SNAPSHOT_EVERY_MIN_MS)
+        return err_set(e, ERR_USAGE, "plan.snapshots", "mode %s: snapshot_every is at least %dms",
+                       plan_mode_word(p->mode), SNAPSHOT_EVERY_MIN_MS);
+    if (word && !every)
+        return err_set(e, ERR_USAGE, "plan.snapshots",
+                       "mode %s: dump_signal needs snapshot_every: how often",
+                       plan_mode_word(p->mode));
+    return 0;
+}
+
 static int read_mode(const struct definition *d, enum plan_mode mode, struct plan *p, struct err *e)
 {
     p->mode = mode;
@@ -136,7 +164,7 @@ static int read_mode(const struct definition *d, enum plan_mode mode, struct pla
 
     (void) num_double_shortest(rate ? rate->valuedouble : DEFAULT_RATE,
                                p->rate); /* its length is not needed */
-    return check_mode(p, e);
+    return read_clock(p, e) < 0 ? -1 : check_mode(p, e);
 }
 
 int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out, struct err *e)
@@ -158,6 +186,7 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     p.run.env = json_get(run, "env");
     p.run.workdir = text_of(run, "workdir");
     p.run.report = text_of(run, "report");
+    p.source_scheme = text_of(run, "source_scheme");
     p.run.timeout_ms = note_ms(d, "/experiment/run/timeout", RUN_TIMEOUT_MS);
     p.conditioning = json_get(d->experiment, "conditioning");
     p.markers = json_get(phases, "markers");

@@ -47,7 +47,10 @@ struct plan {
     enum plan_mode mode;
     const cJSON *mode_spec; /* NULL in clean mode */
     const cJSON *snapshots;     /* markers at which the tree is looked at, or NULL */
+    uint64_t snapshot_every_ms; /* 0: not by the clock */
+    int dump_signal;            /* sent at those moments; 0: none */
     char rate[NUM_DOUBLE_TEXT]; /* {rate} of the mode */
+    const char *source_scheme;  /* of run.source_scheme; NULL: the default */
     bool markers_in_report;     /* phases.from: the program writes none to the descriptor */
     const cJSON *limits, *quiet;
 };

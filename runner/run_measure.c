@@ -20,6 +20,7 @@
 
 #define QUIET_LOOK_MS 1000
 #define SHORT_LOOK_MS 250
+#define SNAPSHOTS_SIZE_MAX LIMIT_MIB(64) /* 512 of 256 processes */
 
 /* Waits, but not past an interrupt. */
 static bool pause_ms(struct run *r, int ms)
@@ -214,7 +215,7 @@ static int write_snapshots(struct run *r, struct err *e)
                   missing);
     if (snapshots_document(r->measure.snapshots, &j, e) < 0)
         return -1;
-    buf_init(&b, LIMIT_JSON_DOCUMENT);
+    buf_init(&b, SNAPSHOTS_SIZE_MAX);
     json_write(&b, j, JSON_PRETTY);
     return buf_check(&b, e) < 0 ? -1
                                 : file_write_at(r->dir.fd, SNAPSHOTS_FILE, b.data, b.len, 0644, e);

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
 
 #define SNAPSHOTS_MAX 512
+#define SNAPSHOTS_OF_MARKERS 64 /* kept free for them: the clock goes on and on */
 
 enum field {
     FIELD_RSS,
@@ -39,6 +42,7 @@ static const struct {
 
 struct snapshots {
     const cJSON *phases;
+    int dump_signal;
     dev_t device; /* of the measured executable */
     ino_t inode;
     struct json_doc document;
@@ -52,25 +56,32 @@ struct sums {
     bool unknown[FIELD_MAX];
 };
 
-int snapshots_new(const cJSON *phases, const char *mode, int executable_fd, struct snapshots **out,
-                  struct err *e)
+int snapshots_new(const struct snapshots_plan *p, struct snapshots **out, struct err *e)
 {
     struct stat st;
     struct snapshots *s = calloc(1, sizeof(*s));
 
     if (!s)
         return err_set(e, ERR_NOMEM, "snapshots.memory", "out of memory");
-    if (fstat(executable_fd, &st) < 0) {
+    if (fstat(p->executable_fd, &st) < 0) {
         free(s);
         return err_errno(e, "snapshots.executable", "cannot look at the executable");
     }
-    s->phases = phases;
+    s->phases = p->phases;
+    s->dump_signal = p->dump_signal;
     s->device = st.st_dev;
     s->inode = st.st_ino;
     json_doc_init_object(&s->document);
     json_add_string(&s->document, NULL, "schema", "cleanrun-snapshots/1");
-    json_add_string(&s->document, NULL, "mode", mode);
-    json_add_copy(&s->document, NULL, "phases", phases);
+    json_add_string(&s->document, NULL, "mode", p->mode);
+    if (p->phases)
+        json_add_copy(&s->document, NULL, "phases", p->phases);
+    else
+        (void) json_add_array(&s->document, NULL, "phases");
+    if (p->every_ms > 0)
+        json_add_int(&s->document, NULL, "every_ms", (int64_t) p->every_ms);
+    else
+        json_add_null(&s->document, NULL, "every_ms");
     s->list = json_add_array(&s->document, NULL, "snapshots");
     *out = s;
     return 0;
@@ -161,6 +172,23 @@ static void add_total(struct snapshots *s, cJSON *o, const char *name, const str
     }
 }
 
+/* Tells the measured program's processes to dump; how many were told. A descriptor names the process
+ * itself, whatever becomes of its number. */
+static size_t tell_to_dump(const struct snapshots *s, const struct sysroot *root, const pid_t *pids,
+                           size_t n)
+{
+    size_t told = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        AUTO_FD int fd = (int) syscall(SYS_pidfd_open, pids[i], 0);
+
+        if (fd >= 0 && runs_executable(s, root, pids[i]) &&
+            syscall(SYS_pidfd_send_signal, fd, s->dump_signal, NULL, 0) == 0)
+            told++;
+    }
+    return told;
+}
+
 void snapshots_take(struct snapshots *s, const struct sysroot *root, const pid_t *pids, size_t n,
                     const char *phase, uint64_t elapsed_ms)
 {
@@ -168,7 +196,7 @@ void snapshots_take(struct snapshots *s, const struct sysroot *root, const pid_t
     uint64_t began = clock_monotonic_ns();
     cJSON *o, *list;
 
-    if (s->n == SNAPSHOTS_MAX) {
+    if (s->n >= (phase ? SNAPSHOTS_MAX : SNAPSHOTS_MAX - SNAPSHOTS_OF_MARKERS)) {
         s->lost++;
         return;
     }
@@ -182,6 +210,8 @@ void snapshots_take(struct snapshots *s, const struct sysroot *root, const pid_t
     add_total(s, o, "total", &totals.all);
     add_total(s, o, "measured", &totals.measured);
     json_add_int(&s->document, o, "took_us", (int64_t) ((clock_monotonic_ns() - began) / 1000));
+    json_add_int(&s->document, o, "signalled",
+                 !phase && s->dump_signal ? (int64_t) tell_to_dump(s, root, pids, n) : 0);
 }
 
 /* A snapshot that found no process says nothing. */

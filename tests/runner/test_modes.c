@@ -143,6 +143,50 @@ static void boundary_mode_takes_snapshots_and_goes_on(void **state)
     snapshots_are_taken_at_the_named_markers("boundary");
 }
 
+/* Dumps minutes apart: by the clock, whatever the program is doing; collected and hashed. */
+static void memory_is_looked_at_and_dumped_by_the_clock(void **state)
+{
+    struct project p;
+    const cJSON *s = NULL, *file = NULL;
+    int timed = 0, named = 0, dumps = 0;
+    double last = 0;
+
+    (void) state;
+    project_new(&p, "dumps",
+                "    modes:\n      memory: {snapshots: [window_start], snapshot_every: 150ms, "
+                "dump_signal: USR2,\n               env: {set: {DUMPS: '{profile}/heap'}}, output: "
+                "['heap.*']}\n");
+    measure(&p, "memory", 7, NULL);
+    cJSON *j = read_json(&p, "profile/snapshots.json"), *m = read_json(&p, "manifest.json");
+
+    assert_int_equal(number(j, "every_ms"), 150);
+    cJSON_ArrayForEach(s, json_get(j, "snapshots"))
+    {
+        bool by_clock = cJSON_IsNull(json_get(s, "phase"));
+
+        timed += by_clock;
+        named += !by_clock;
+        assert_true(number(s, "elapsed_ms") >= last);
+        last = number(s, "elapsed_ms");
+        assert_true(number(json_get(s, "measured"), "rss_kib") > 0);
+        assert_int_equal(number(s, "signalled"), by_clock ? 1 : 0);
+    }
+    assert_true(timed >= 2);
+    assert_int_equal(named, 1);
+    cJSON_ArrayForEach(file, json_get(m, "files"))
+    {
+        if (strncmp(json_get(file, "path")->valuestring, "profile/heap.", 13) != 0)
+            continue;
+        assert_string_equal(json_get(file, "role")->valuestring, "profile");
+        assert_int_equal(number(file, "size"), 5);
+        dumps++;
+    }
+    assert_int_equal(dumps, timed);
+    cJSON_Delete(j);
+    cJSON_Delete(m);
+    project_free(&p);
+}
+
 /* A profiler's own processes are listed, and are not the measured program's. */
 static void snapshots_tell_the_profiler_from_the_program(void **state)
 {
@@ -230,6 +274,11 @@ static void what_a_mode_may_not_say_is_refused(void **state)
         {"    modes: {cpu: {}}\n", "", PLAN_CPU, "names no tool"},
         {"    modes: {memory: {snapshots: [a]}}\n", "    phases: {from: report}\n", PLAN_MEMORY,
          "phases.from"},
+        {"    modes: {memory: {dump_signal: USR2}}\n", "", PLAN_MEMORY, "snapshot_every"},
+        {"    modes: {memory: {snapshot_every: 20ms}}\n", "", PLAN_MEMORY, "at least 100ms"},
+        {"    modes: {memory: {snapshot_every: 1m, dump_signal: KILL}}\n", "", PLAN_MEMORY, "KILL"},
+        {"    modes: {cpu: {tool: perf, snapshot_every: 1m}}\n", "", PLAN_CPU,
+         "unknown key 'snapshot_every'"},
         {"", "    conditioning: [{name: a, proof: {report: s/a.json, values: {n: 1}}}]\n",
          PLAN_CLEAN, "no JSON Pointer"},
         {"", "    conditioning: [{name: a, proof: {report: s/a.json, equal: [/a/*, /b]}}]\n",
@@ -581,6 +630,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_mode_takes_retention_snapshots),
         cmocka_unit_test(boundary_mode_takes_snapshots_and_goes_on),
+        cmocka_unit_test(memory_is_looked_at_and_dumped_by_the_clock),
         cmocka_unit_test(snapshots_tell_the_profiler_from_the_program),
         cmocka_unit_test(a_snapshot_that_was_promised_and_not_taken_is_a_fail),
         cmocka_unit_test(what_a_mode_may_not_say_is_refused),
