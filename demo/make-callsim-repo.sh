@@ -4,6 +4,7 @@
 #   slower         the answering side asks a slow directory for every call
 #   dropped-point  one conditioning point less
 #   skipped-point  the program leaves out a point that the definition wants
+#   forged-source  the program tells of another source than it was built from
 #   thinner-point  the program makes a tenth of that point's calls, and tells of it as if it were whole
 # What is measured is fixed by the definition: overrides by environment are refused, so a change is a commit.
 #   usage: demo/make-callsim-repo.sh DIR
@@ -59,3 +60,6 @@ finish skipped-point "main: the third point takes too long"
 
 replace main.c 'callers_point(r->callers, p->target, start);' 'callers_point(r->callers, p->target == 200 ? 20 : p->target, start);'
 finish thinner-point "main: fewer calls at the third point"
+
+replace environment.c 'getenv("CLEANRUN_SOURCE_SHA256")' "\"$(printf %064d 7)\""
+finish forged-source "environment: a fixed fingerprint"

@@ -1,6 +1,7 @@
 /* What this machine and this build are. */
 #include "callsim.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -89,5 +90,6 @@ void write_environment(struct json *j)
     json_text(j, "git_rev", rev);
     json_text(j, "git_commit", commit);
     json_truth(j, "git_dirty", strstr(revision, "-dirty") != NULL);
+    json_text(j, "source_fingerprint_sha256", getenv("CLEANRUN_SOURCE_SHA256")); /* null by hand */
     json_close(j, '}');
 }

@@ -28,6 +28,7 @@ static const struct {
     [KILLED] = { "killed", NULL, NULL },
     [SKIPPED] = { "skipped", "skipped-point", NULL },
     [THINNER] = { "thinner", "thinner-point", NULL },
+    [FORGED] = { "forged", "forged-source", NULL },
     [CPU] = { "cpu", "main", "cpu" },
     [TIMING] = { "timing", "main", "timing" },
     [MEMORY] = { "memory", "main", "memory" },

@@ -19,7 +19,7 @@
 #define LAST_PHASES 13 /* markers of a clean run: four conditioning points, nine of the measured one */
 
 /* The order is that of the crowds: LEAK to KILLED run together, then SKIPPED to BOUNDARY. */
-enum which { BASELINE, CLEAN, SLOWER, LEAK, DROPPED, EDITED, KILLED, SKIPPED, THINNER, CPU, TIMING, MEMORY, BOUNDARY, RUNS };
+enum which { BASELINE, CLEAN, SLOWER, LEAK, DROPPED, EDITED, KILLED, SKIPPED, THINNER, FORGED, CPU, TIMING, MEMORY, BOUNDARY, RUNS };
 
 struct running {
     pid_t pid; /* 0: not started, -1: ended */

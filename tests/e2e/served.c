@@ -180,6 +180,7 @@ void server_judges_as_the_runner_did(void **state)
         { DROPPED, 3, "NON_COMPARABLE", NULL },
         { SKIPPED, 4, "FAIL", "run status" },
         { THINNER, 4, "FAIL", "run status" },
+        { FORGED, 4, "FAIL", "report fingerprint" },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -218,6 +218,22 @@ static void thinner_conditioning_point_fails(void **state)
     cJSON_Delete(report);
 }
 
+/* The report names the source it was built from, as the runner told it, or it is no report of this run. */
+static void report_of_another_source_fails(void **state)
+{
+    struct fixture *f = *state;
+
+    need_second_crowd(f);
+    assert_end(f, FORGED, 4, "FAIL", "FAIL");
+    assert_true(has_fault(f, FORGED, "the report names another source fingerprint than the run's"));
+    cJSON *report = left_json(f, BASELINE, "results/" MEASURED), *manifest = left_json(f, BASELINE, "manifest.json");
+
+    assert_string_equal(text_at(json_get(report, "environment"), "source_fingerprint_sha256"),
+                        text_at(json_get(json_get(manifest, "source"), "start"), "fingerprint"));
+    cJSON_Delete(report);
+    cJSON_Delete(manifest);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +248,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(dropped_conditioning_point_is_not_comparable),
         cmocka_unit_test(skipped_conditioning_point_fails),
         cmocka_unit_test(thinner_conditioning_point_fails),
+        cmocka_unit_test(report_of_another_source_fails),
         cmocka_unit_test(cpu_mode_samples_stacks),
         cmocka_unit_test(timing_mode_records_switches),
         cmocka_unit_test(memory_mode_takes_retention_snapshots_at_four_phases),
