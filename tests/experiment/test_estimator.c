@@ -41,13 +41,12 @@ static void expect_endpoint(const struct endpoint *r, const cJSON *out, double t
     expect(out, "rate_per_hour", r->rate_per_hour, tolerance);
 }
 
-static void endpoint_equals_the_edge_vectors(void **state)
+static void endpoint_equals(const char *path, size_t expected)
 {
-    cJSON *file = cases_read_json("tests/data/stats/endpoint_band_edges.json");
+    cJSON *file = cases_read_json(path);
     const cJSON *row = NULL;
     size_t rows = 0;
 
-    (void) state;
     cJSON_ArrayForEach(row, json_get(file, "cases"))
     {
         size_t n = 0;
@@ -74,8 +73,53 @@ static void endpoint_equals_the_edge_vectors(void **state)
         free(y);
         rows++;
     }
-    assert_int_equal(rows, 9);
+    assert_int_equal(rows, expected);
     cJSON_Delete(file);
+}
+
+static void endpoint_equals_the_edge_vectors(void **state)
+{
+    (void) state;
+    endpoint_equals("tests/data/stats/endpoint_band_edges.json", 9);
+}
+
+/* One sample, one time, equal times, a band's edge and the next double, the cap, epoch times, a hole, a spike, unsorted. */
+static void endpoint_equals_the_reference_on_neighbours(void **state)
+{
+    (void) state;
+    endpoint_equals("tests/data/stats/endpoint_more.json", 26);
+}
+
+/* A day at one sample a second, and the longest series that is read at all. */
+static void endpoint_takes_long_series(void **state)
+{
+    static const size_t counts[] = {86401, 200000};
+
+    (void) state;
+    for (size_t k = 0; k < ARRAY_LEN(counts); k++) {
+        size_t n = counts[k];
+        double *t = calloc(n, sizeof *t);
+        double *y = calloc(n, sizeof *y);
+        struct endpoint r;
+        struct stats_slope s;
+        struct err e = ERR_INIT;
+
+        assert_true(t && y);
+        for (size_t i = 0; i < n; i++) {
+            t[i] = (double) i;
+            y[i] = 1000 + (double) i / 4096; /* exact */
+        }
+        assert_int_equal(endpoint_estimate(t, y, n, &endpoint_rule_default, &r, &e), 0);
+        assert_int_equal(r.state, ENDPOINT_OK);
+        assert_int_equal(r.start_count, 61);
+        assert_int_equal(r.end_count, 61);
+        assert_true(stats_close(r.rate_per_hour, 3600.0 / 4096, 1e-12, 0));
+        assert_int_equal(stats_theil_sen(t, y, n, &s, NULL, &e), 0);
+        assert_true(stats_close(s.slope, 1.0 / 4096, 1e-12, 0));
+        assert_true(s.n_slopes == (uint64_t) n * (n - 1) / 2);
+        free(t);
+        free(y);
+    }
 }
 
 static void all_estimators_equal_the_gate_vectors(void **state)
@@ -157,12 +201,60 @@ static void tiny_vectors_agree(void **state)
     cJSON_Delete(file);
 }
 
+/* Who replays which section of vectors.json; a new one must be given a test. */
+static void every_section_of_the_vectors_is_replayed(void **state)
+{
+    static const struct {
+        const char *section;
+        const char *test; /* NULL: a foreign form, which is not ours */
+        const char *call;
+    } sections[] = {
+        {"source_fingerprint", "tests/runner/test_source.c", "cmocka_unit_test(seed_vectors_are_reproduced)"},
+        {"tree_hash", "tests/runner/test_package_verify.c", "cmocka_unit_test(tree_hash_is_the_seeds)"},
+        /* Sorted keys, but 1.0 stays 1.0: not RFC 8785, which ours is (there 1.0 is 1). */
+        {"canonical_json_sha256", NULL, NULL},
+        {"real_series_30cps", "tests/experiment/test_window.c",
+         "cmocka_unit_test(real_series_gives_the_published_figures)"},
+        {"soak_tail", "tests/experiment/test_soak.c",
+         "cmocka_unit_test(tails_of_the_vectors_pass_or_fail_as_published)"},
+        {"tiny", "tests/experiment/test_estimator.c", "cmocka_unit_test(tiny_vectors_agree)"},
+        {"tiny_too_short", "tests/experiment/test_estimator.c", "cmocka_unit_test(tiny_vectors_agree)"},
+    };
+    cJSON *file = cases_read_json("tests/data/rvoip/vectors.json");
+    const cJSON *section = NULL;
+
+    (void) state;
+    cJSON_ArrayForEach(section, file)
+    {
+        bool known = false;
+
+        for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+            char *source = NULL;
+
+            if (strcmp(sections[i].section, section->string) != 0)
+                continue;
+            known = true;
+            if (!sections[i].test)
+                continue;
+            source = test_read(sections[i].test, NULL);
+            assert_non_null(strstr(source, sections[i].call));
+            free(source);
+        }
+        if (!known)
+            fail_msg("'%s' of vectors.json has no test", section->string);
+    }
+    cJSON_Delete(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endpoint_equals_the_edge_vectors),
+        cmocka_unit_test(endpoint_equals_the_reference_on_neighbours),
+        cmocka_unit_test(endpoint_takes_long_series),
         cmocka_unit_test(all_estimators_equal_the_gate_vectors),
         cmocka_unit_test(tiny_vectors_agree),
+        cmocka_unit_test(every_section_of_the_vectors_is_replayed),
     };
 
     return cmocka_run_group_tests_name("estimator", tests, NULL, NULL);

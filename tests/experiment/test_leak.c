@@ -161,10 +161,12 @@ static void neighbours_agree_with_the_reference(void **state)
     cJSON_Delete(file);
 }
 
+/* Not in our document: the Kendall interval of the blocks, their robust sigma, and the slope of their minima. */
 static void gates_stand_beside_the_verdict(void **state)
 {
     cJSON *gates = cases_read_json("tests/data/stats/rss_gates.json");
     const cJSON *row = NULL;
+    size_t replayed = 0;
 
     (void) state;
     cJSON_ArrayForEach(row, json_get(gates, "cases"))
@@ -190,9 +192,15 @@ static void gates_stand_beside_the_verdict(void **state)
             expect(&l, "/estimators/theil_sen_mb_per_hour",
                    pointer_get(row, "/out/theil_sen_mb_per_hour"));
             expect(&l, "/estimators/ols_mb_per_hour", pointer_get(row, "/out/ols_mb_per_hour"));
+            expect(&l, "/estimators/endpoint_mb_per_hour", pointer_get(row, "/out/endpoint/rate_per_hour"));
+            expect(&l, "/blocks", pointer_get(row, "/out/blocks60/count"));
+            expect(&l, "/estimators/block_theil_sen_mb_per_hour",
+                   pointer_get(row, "/out/blocks60/theil_sen_mb_per_hour"));
+            replayed++;
             free(csv);
         }
     }
+    assert_true(replayed >= 16);
     cJSON_Delete(gates);
 }
 
