@@ -163,7 +163,8 @@ static const struct cli_option options[] = {
     {.name = "token-file",
      .value = "FILE",
      .help = "file with a token, mode 0600 (or CLEANRUN_TOKEN_FILE)"},
-    {.name = "json", .help = "one JSON object per line on standard output"},
+    {.name = "json",
+     .help = "one JSON object per line on standard output; with --push the server's answer follows"},
 };
 
 const struct command command_run = {
