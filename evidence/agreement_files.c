@@ -6,7 +6,9 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "evidence/agreement.h"
+#include "experiment/environment.h"
 #include "experiment/pointer.h"
 #include "experiment/proof.h"
 
@@ -84,13 +86,116 @@ static int read_member(const struct agreement_reader *reader, const char *name, 
                 : err_set(e, ERR_TRUST, "agreement.absent", "'%.100s' is not in the archive", name);
 }
 
-static int check_environment(const struct manifest *m, const struct agreement_reader *reader,
-                             struct err *e)
+static bool matches(const cJSON *patterns, const char *name)
+{
+    const cJSON *pattern = NULL;
+
+    cJSON_ArrayForEach(pattern, patterns)
+    {
+        if (cJSON_IsString(pattern) && text_glob(pattern->valuestring, name))
+            return true;
+    }
+    return false;
+}
+
+/* What nobody may choose: every program gets the same. */
+static int check_defaults(const char *half, const cJSON *defaults, struct err *e)
+{
+    size_t n = 0;
+    const struct environment_variable *wanted = environment_defaults(&n);
+
+    for (size_t i = 0; i < n; i++) {
+        const cJSON *value = json_get(defaults, wanted[i].name);
+        char shown[SHOWN + 4];
+
+        show(value, shown);
+        if (!cJSON_IsString(value) || strcmp(value->valuestring, wanted[i].value) != 0)
+            return err_set(e, ERR_TRUST, "agreement.environment",
+                           "environment.json gives the %s %s %s by default, every runner gives %s",
+                           half, wanted[i].name, shown, wanted[i].value);
+    }
+    if (cJSON_GetArraySize(defaults) == (int) n)
+        return 0;
+    return err_set(e, ERR_TRUST, "agreement.environment",
+                   "environment.json gives the %s %d variables by default, every runner gives %zu",
+                   half, cJSON_GetArraySize(defaults), n);
+}
+
+/* Only what the definition allows and does not reject comes from the caller. */
+static int check_passed(const struct manifest *m, const char *half, const cJSON *env,
+                        const cJSON *passed, struct err *e)
+{
+    const cJSON *rejected = pointer_get(m->document, "/build/rejected_patterns");
+    const cJSON *item = NULL;
+
+    if (!cJSON_IsObject(passed))
+        return differs("environment", NULL, "environment.json", passed, e);
+    cJSON_ArrayForEach(item, passed)
+    {
+        bool allowed = matches(json_get(env, "allow"), item->string);
+
+        if (allowed && cJSON_IsString(item) && !matches(rejected, item->string))
+            continue;
+        return err_set(e, ERR_TRUST, "agreement.environment",
+                       "environment.json passes %.100s to the %s, the definition %s it",
+                       item->string, half,
+                       !allowed               ? "does not allow"
+                       : cJSON_IsString(item) ? "rejects"
+                                              : "allows only text for");
+    }
+    return 0;
+}
+
+static int check_set(const char *half, const cJSON *wanted, const cJSON *set, struct err *e)
+{
+    char a[SHOWN + 4];
+    char b[SHOWN + 4];
+
+    if (json_equal(wanted, set) || (!wanted && cJSON_IsObject(set) && !set->child))
+        return 0;
+    show(set, a);
+    show(wanted, b);
+    return err_set(e, ERR_TRUST, "agreement.environment",
+                   "environment.json sets %s for the %s, the definition sets %s", a, half, b);
+}
+
+/* One program's variables: in the record as the definition lets them be, in the manifest as the
+ * record gives them. */
+static int check_variables(const struct manifest *m, const char *half, const cJSON *env,
+                           const cJSON *record, const cJSON *stated, struct err *e)
+{
+    AUTO_JSON cJSON *effective = NULL;
+    char field[40];
+
+    if (check_defaults(half, json_get(record, "defaults"), e) < 0 ||
+        check_passed(m, half, env, json_get(record, "passed"), e) < 0 ||
+        check_set(half, json_get(env, "set"), json_get(record, "set"), e) < 0 ||
+        environment_effective(record, &effective, e) < 0)
+        return -1;
+    (void) snprintf(field, sizeof field, "environment of the %s", half); /* fits */
+    return compare(field, stated, "environment.json", effective, e);
+}
+
+static int check_environment(const struct manifest *m, const struct definition *d,
+                             const struct agreement_reader *reader, struct err *e)
 {
     AUTO_JSON cJSON *record = NULL;
+    const cJSON *ran = json_get(m->document, "environment");
+    const cJSON *run = NULL;
 
     if (read_member(reader, "environment.json", &record, e) < 0)
         return -1;
+    run = json_get(record, "run");
+    if (check_variables(m, "build", pointer_get(d->experiment, "/build/env"),
+                        json_get(record, "build"), pointer_get(m->document, "/build/environment"),
+                        e) < 0)
+        return -1;
+    if (cJSON_IsNull(ran) ? m->status == MANIFEST_PASS : m->status == MANIFEST_BUILD_ONLY)
+        return differs("environment", ran, "its status", json_get(m->document, "status"), e);
+    if (cJSON_IsNull(ran) ? run && !cJSON_IsNull(run)
+                          : check_variables(m, "program", pointer_get(d->experiment, "/run/env"),
+                                            run, ran, e) < 0)
+        return cJSON_IsNull(ran) ? differs("environment", ran, "environment.json", run, e) : -1;
     return compare("build/rejected_patterns", pointer_get(m->document, "/build/rejected_patterns"),
                    "environment.json", json_get(record, "rejected_patterns"), e);
 }
@@ -286,7 +391,7 @@ static int check_snapshot(const struct manifest *m, const struct agreement_reade
 int agreement_files(const struct manifest *m, const struct definition *d,
                     const struct agreement_reader *reader, struct err *e)
 {
-    if (check_environment(m, reader, e) < 0 || check_host(m, reader, e) < 0 ||
+    if (check_environment(m, d, reader, e) < 0 || check_host(m, reader, e) < 0 ||
         check_report(m, d, reader, e) < 0 || check_proofs(m, d, reader, e) < 0)
         return -1;
     return check_snapshot(m, reader, e);

@@ -6,6 +6,7 @@
 #include "base/jcs.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
+#include "experiment/environment.h"
 #include "runner/version.h"
 
 static void add_digest(struct json_doc *d, cJSON *parent, const char *key,
@@ -98,32 +99,6 @@ static int add_executable(struct json_doc *d, const struct run *r, struct err *e
     return 0;
 }
 
-int manifest_environment(const cJSON *record, cJSON **out, struct err *e)
-{
-    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
-    const cJSON *set = json_get(record, "set");
-    const cJSON *passed = json_get(record, "passed");
-    const cJSON *item = NULL;
-
-    json_doc_init_object(&d);
-    cJSON_ArrayForEach(item, json_get(record, "defaults"))
-    {
-        if (!json_get(set, item->string) && !json_get(passed, item->string))
-            json_add_string(&d, NULL, item->string, item->valuestring);
-    }
-    cJSON_ArrayForEach(item, passed)
-    {
-        if (!json_get(set, item->string))
-            json_add_string(&d, NULL, item->string, item->valuestring);
-    }
-    cJSON_ArrayForEach(item, set)
-    {
-        json_add_string(&d, NULL, item->string, item->valuestring);
-    }
-    *out = json_doc_take(&d, e);
-    return *out ? 0 : -1;
-}
-
 static int add_build(struct json_doc *d, const struct run *r, struct err *e)
 {
     cJSON *part = json_add_object(d, NULL, "build");
@@ -131,7 +106,7 @@ static int add_build(struct json_doc *d, const struct run *r, struct err *e)
 
     json_add_copy(d, part, "command", r->plan.build.command);
     json_add_int(d, part, "exit_code", 0); /* a build that fails makes no manifest */
-    if (manifest_environment(r->build.environment, &environment, e) < 0)
+    if (environment_effective(r->build.environment, &environment, e) < 0)
         return -1;
     json_add(d, part, "environment", environment);
     json_add_copy(d, part, "rejected_patterns", r->patterns);
@@ -152,7 +127,7 @@ static int add_environment(struct json_doc *d, const struct run *r, struct err *
         json_add_null(d, NULL, "environment");
         return 0;
     }
-    if (manifest_environment(r->measure.environment, &environment, e) < 0)
+    if (environment_effective(r->measure.environment, &environment, e) < 0)
         return -1;
     json_add(d, NULL, "environment", environment);
     return 0;

@@ -22,5 +22,3 @@ struct manifest_parts {
 
 /* New document without `files` (an empty array stands there). */
 int manifest_make(const struct manifest_parts *p, cJSON **out, struct err *e) MUST_CHECK;
-/* Flat {name: value} from plan_environment's record. */
-int manifest_environment(const cJSON *record, cJSON **out, struct err *e) MUST_CHECK;

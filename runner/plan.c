@@ -8,6 +8,7 @@
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "experiment/environment.h"
 #include "runner/conditioning.h"
 
 #define BUILD_TIMEOUT_MS ((uint64_t) 60 * 60 * 1000)
@@ -23,15 +24,6 @@
 static const char *const mode_words[PLAN_MODE_MAX] = {
     [PLAN_CLEAN] = "clean",   [PLAN_CPU] = "cpu",           [PLAN_TIMING] = "timing",
     [PLAN_MEMORY] = "memory", [PLAN_BOUNDARY] = "boundary",
-};
-
-/* What every program gets unless the definition says otherwise: fixed, so it is the same
- * everywhere. */
-static const struct plan_variable defaults[] = {
-    {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-    {"LANG", "C.UTF-8"},
-    {"TZ", "UTC"},
-    {"TMPDIR", "/tmp"},
 };
 
 const char *plan_mode_word(enum plan_mode m)
@@ -350,6 +342,8 @@ int plan_environment(const struct plan_sources *from, struct arena *a, const cha
 {
     struct variables *v = arena_alloc(a, sizeof(*v));
     AUTO_JSON_DOC struct json_doc record = {.root = NULL};
+    size_t n_defaults = 0;
+    const struct environment_variable *defaults = environment_defaults(&n_defaults);
     const cJSON *item = NULL;
     cJSON *part, *passed;
 
@@ -357,7 +351,7 @@ int plan_environment(const struct plan_sources *from, struct arena *a, const cha
         return arena_full(e);
     json_doc_init_object(&record);
     part = json_add_object(&record, NULL, "defaults");
-    for (size_t i = 0; i < ARRAY_LEN(defaults); i++) {
+    for (size_t i = 0; i < n_defaults; i++) {
         json_add_string(&record, part, defaults[i].name, defaults[i].value);
         if (assign(v, defaults[i].name, defaults[i].value, e) < 0)
             return -1;

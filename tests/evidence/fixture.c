@@ -22,6 +22,9 @@
     "\"tree\":\"89abcdef0123456789abcdef0123456789abcdef\",\"parents\":[],\"dirty\":false,"        \
     "\"fingerprint\":\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\","        \
     "\"files\":3,\"untracked\":0}"
+#define DEFAULTS                                                                                   \
+    "\"PATH\":\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\",\"LANG\":"          \
+    "\"C.UTF-8\",\"TMPDIR\":\"/tmp\""
 #define HASH "\"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9\""
 
 /* SHA-256 of "[]". */
@@ -41,10 +44,10 @@ static const char template[] =
     "\"executable\":{\"name\":\"kvcache\",\"sha256\":" HASH
     ",\"size\":12,\"resolved\":\"meson-introspection\","
     "\"mapped\":[{\"name\":\"libc.so.6\",\"sha256\":" HASH "}]},"
-    "\"build\":{\"command\":[\"meson\",\"compile\"],\"exit_code\":0,\"environment\":{\"LANG\":"
-    "\"C\"},"
+    "\"build\":{\"command\":[\"meson\",\"compile\"],\"exit_code\":0,\"environment\":{" DEFAULTS
+    ",\"TZ\":\"UTC\",\"LC_ALL\":\"C\"},"
     "\"rejected_patterns\":[\"LD_*\"],\"profile\":{}},"
-    "\"environment\":{\"LANG\":\"C\"},"
+    "\"environment\":{" DEFAULTS ",\"TZ\":\"CET\"},"
     "\"machine\":{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":{}},"
     "\"interference\":{\"before\":{},\"during\":{}},\"ticket\":null,\"baseline\":null,"
     "\"conditioning\":{\"steps\":[],\"sha256\":\"" NO_STEPS "\"},"
@@ -60,8 +63,8 @@ static const char definition_yaml[] =
     "  kvcache-50k:\n"
     "    class: demo-vm\n"
     "    build: {command: [meson, compile], executable: {from: meson-introspection, target: "
-    "kvcache}, env: {reject: ['LD_*']}}\n"
-    "    run: {command: ['{executable}'], report: kvcache/50000.json}\n"
+    "kvcache}, env: {allow: ['LC_*', LD_BIND_NOW], reject: ['LD_*']}}\n"
+    "    run: {command: ['{executable}'], report: kvcache/50000.json, env: {set: {TZ: CET}}}\n"
     "    sampling: {interval: 100ms, into: /resources}\n"
     "    phases: {markers: [window_start], required: [window_start]}\n"
     "    identity: [{path: /load/rate, require: required}]\n"
@@ -194,8 +197,11 @@ static void write_files(const struct fixture *f)
     test_write_text(f->run, "source-at-start.json", SOURCE "\n");
     test_write_text(f->run, "source-at-end.json", SOURCE "\n");
     test_write_text(f->run, "environment.json",
-                    "{\"build\":{\"defaults\":{\"LANG\":\"C\"},\"passed\":[],\"set\":{}},"
-                    "\"run\":{},\"rejected_patterns\":[\"LD_*\"]}\n");
+                    "{\"build\":{\"defaults\":{" DEFAULTS
+                    ",\"TZ\":\"UTC\"},\"passed\":{\"LC_ALL\":\"C\"},\"set\":{}},"
+                    "\"run\":{\"defaults\":{" DEFAULTS
+                    ",\"TZ\":\"UTC\"},\"passed\":{},\"set\":{\"TZ\":\"CET\"}},"
+                    "\"rejected_patterns\":[\"LD_*\"]}\n");
     test_write_text(f->run, "host.json",
                     "{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":{},"
                     "\"before\":{},\"during\":{},\"usage\":{\"wall_ms\":59000}}\n");

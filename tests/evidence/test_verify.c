@@ -524,6 +524,14 @@ static void the_manifest_must_tell_the_truth(void **state)
         {"/coverage/0/complete", "false", "IN-MANIFEST", "complete, is false"},
         {"/coverage/0/window", "\"x\"", "IN-MANIFEST", "names window x"},
         {"/coverage", "[]", "IN-MANIFEST", "have steady"},
+        {"/build/environment/CFLAGS", "\"-O0\"", "IN-MANIFEST",
+         "environment of the build/CFLAGS is \"-O0\", environment.json says nothing"},
+        {"/build/environment/LC_ALL", "\"de\"", "IN-MANIFEST",
+         "environment of the build/LC_ALL is \"de\", environment.json says \"C\""},
+        {"/environment/TZ", "\"UTC\"", "IN-MANIFEST",
+         "environment of the program/TZ is \"UTC\", environment.json says \"CET\""},
+        {"/environment", "{}", "IN-MANIFEST", "environment of the program/PATH is nothing"},
+        {"/environment", "null", "IN-MANIFEST", "environment is null"},
         {"/baseline",
          "{\"id\":\"b-20241129T141502Z-9c1e07ab\",\"evidence_sha256\":null,"
          "\"manifest_sha256\":null}",
@@ -539,6 +547,13 @@ static void the_manifest_must_tell_the_truth(void **state)
     }
 }
 
+#define DEFAULTS_OPEN                                                                              \
+    "{\"PATH\":\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\",\"LANG\":"         \
+    "\"C.UTF-8\",\"TZ\":\"UTC\",\"TMPDIR\":\"/tmp\""
+#define DEFAULTS DEFAULTS_OPEN "}"
+#define ENVIRONMENT(more, passed, set)                                                             \
+    "{\"build\":{\"defaults\":" DEFAULTS_OPEN more "},\"passed\":{" passed "},\"set\":{" set "}}}"
+
 /* Companion documents say the same as the manifest. */
 static void companions_must_agree(void **state)
 {
@@ -552,8 +567,19 @@ static void companions_must_agree(void **state)
          "{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":\"powersave\"},\"readings\":{},"
          "\"before\":{},\"during\":{}}",
          "machine/facts/governor is null, host.json says \"powersave\""},
-        {"environment.json", "{}", "environment.json says nothing"},
-        {"environment.json", "[]", "environment.json says nothing"},
+        {"environment.json", "{}", "gives the build PATH nothing by default"},
+        {"environment.json", "[]", "gives the build PATH nothing by default"},
+        {"environment.json", "{\"build\":{\"defaults\":" DEFAULTS "}}",
+         "environment.json says nothing"},
+        {"environment.json", ENVIRONMENT(",\"HOME\":\"/\"", "", ""), "gives the build 5 variables"},
+        {"environment.json", ENVIRONMENT("", "\"CFLAGS\":\"-O0\"", ""),
+         "passes CFLAGS to the build, the definition does not allow it"},
+        {"environment.json", ENVIRONMENT("", "\"LD_BIND_NOW\":\"1\"", ""),
+         "passes LD_BIND_NOW to the build, the definition rejects it"},
+        {"environment.json", ENVIRONMENT("", "\"LC_ALL\":\"de\"", ""),
+         "environment of the build/LC_ALL is \"C\", environment.json says \"de\""},
+        {"environment.json", ENVIRONMENT("", "", "\"CFLAGS\":\"-O0\""),
+         "sets {\"CFLAGS\":\"-O0\"} for the build, the definition sets nothing"},
         {"baseline/manifest.json", "{}", "names no baseline, the archive holds a snapshot"},
     };
 
