@@ -169,6 +169,20 @@ static int check_patterns(const struct manifest *m, const struct definition *d, 
     return 0;
 }
 
+/* Fingerprints of two schemes say nothing about each other. */
+static int check_scheme(const struct manifest *m, const struct definition *d, struct err *e)
+{
+    const char *asked = text_at(d->experiment, "/run/source_scheme");
+    const char *made = text_at(m->document, "/source/start/scheme");
+
+    if (!asked)
+        asked = "cleanrun-source/1";
+    if (!made || strcmp(made, asked) == 0)
+        return 0;
+    return err_set(e, ERR_TRUST, "agreement.scheme",
+                   "the definition's fingerprint is %.40s, the manifest's is %.40s", asked, made);
+}
+
 static int check_mode(const struct manifest *m, const struct definition *d, struct err *e)
 {
     if (strcmp(m->mode, "clean") == 0 || json_get(json_get(d->experiment, "modes"), m->mode))
@@ -204,8 +218,7 @@ static int check_conditioning(const struct manifest *m, const struct definition 
     digest_hex(&digest, hex);
     if (!stated || strcmp(stated, hex) != 0)
         return differs(e, "conditioning.sha256 is not the digest of conditioning.steps");
-    if (cJSON_IsNull(json_get(m->document, "environment")) || /* nothing ran */
-        cJSON_GetArraySize(asked) == 0)
+    if (m->status == MANIFEST_BUILD_ONLY || cJSON_GetArraySize(asked) == 0)
         return none ? 0 : differs(e, "conditioning.steps holds steps that were not to be done");
     return json_equal(steps, asked)
                ? 0
@@ -296,9 +309,10 @@ static int check_markers(const struct manifest *m, const struct definition *d, s
 
 int agreement_check(const struct manifest *m, const struct definition *d, struct err *e)
 {
-    if (check_names(m, d, e) < 0 || check_mode(m, d, e) < 0 || check_report(m, d, e) < 0 ||
-        check_build(m, d, e) < 0 || check_executable(m, d, e) < 0 || check_profile(m, d, e) < 0 ||
-        check_patterns(m, d, e) < 0 || check_conditioning(m, d, e) < 0)
+    if (check_names(m, d, e) < 0 || check_mode(m, d, e) < 0 || check_scheme(m, d, e) < 0 ||
+        check_report(m, d, e) < 0 || check_build(m, d, e) < 0 || check_executable(m, d, e) < 0 ||
+        check_profile(m, d, e) < 0 || check_patterns(m, d, e) < 0 ||
+        check_conditioning(m, d, e) < 0)
         return -1;
     return check_markers(m, d, e);
 }

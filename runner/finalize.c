@@ -91,7 +91,7 @@ static int judge_bytes(struct run *r, struct err *e)
 
 static int judge_source(struct run *r, struct err *e)
 {
-    if (source_take(&r->git, NULL, &r->end, e) < 0)
+    if (source_take(&r->git, r->plan.source_scheme, &r->end, e) < 0)
         return -1;
     if (!source_equal(&r->start, &r->end))
         run_fault(r, "the source changed during the run");

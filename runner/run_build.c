@@ -29,7 +29,7 @@ int run_fingerprint(struct run *r, struct err *e)
     AUTO_BUF struct buf b = {.data = NULL};
 
     r->stage = "fingerprint";
-    if (write_definition(r, e) < 0 || source_take(&r->git, NULL, &r->start, e) < 0 ||
+    if (write_definition(r, e) < 0 || source_take(&r->git, r->plan.source_scheme, &r->start, e) < 0 ||
         source_to_json(&r->start, &j, e) < 0)
         return -1;
     run_say(r, "source", "commit %.12s%s", r->start.commit,

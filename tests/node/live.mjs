@@ -154,6 +154,7 @@ async function setUp(started) {
     const r = JSON.parse(fs.readFileSync(path.join(root, 'tests/data/rvoip/reports/canonical-pass-2000.json'), 'utf8'));
     const own = commit();
     r.environment.git_commit = own; /* run.report_commit */
+    r.environment.source_fingerprint_sha256 = '00112233445566778899aabbccddeeff'.repeat(2); /* run.report_fingerprint: tests/lib/package.c */
     /* which the reduced report leaves out */
     Object.assign(r.environment, { cpu_model: 'Xeon 8259CL', cpu_count_logical: 16, cpu_count_physical: 8, os: 'linux', total_ram_gb: 61.5, rustc: 'rustc 1.91.0' });
     change(r);

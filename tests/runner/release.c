@@ -75,7 +75,7 @@ static void git_in(const char *dir, const char *const argv[])
 static void make_repo(const struct release *r, bool dirty)
 {
     struct command_result result;
-    const char *const argv[] = {"fingerprint", r->repo, "--json", NULL};
+    const char *const argv[] = {"fingerprint", r->repo, "--scheme", "rvoip-v1", "--json", NULL};
 
     assert_int_equal(mkdir(r->repo, 0755), 0);
     GIT(r->repo, "init", "-q", "-b", "main", ".");
@@ -184,6 +184,8 @@ static void write_report(struct maker *k)
     k->report = cases_read_json("tests/data/rvoip/reports/canonical-pass-2000.json");
     set_text(k->report, "/environment/git_commit",
              k->how->commit_in_report ? k->how->commit_in_report : commit);
+    set_text(k->report, "/environment/source_fingerprint_sha256",
+             json_get(start, "fingerprint")->valuestring);
     fixture_set(k->report, "/environment/cpu_model", "\"Xeon\"");
     fixture_set(k->report, "/environment/cpu_count_logical", "16");
     fixture_set(k->report, "/environment/cpu_count_physical", "8");

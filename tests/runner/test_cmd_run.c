@@ -852,6 +852,37 @@ static void run_demands_the_fingerprint_where_the_definition_asks(void **state)
     }
 }
 
+/* A program may make its own fingerprint by a scheme that cleanrun knows: then the run's is made by that one. */
+static void run_fingerprints_by_the_scheme_of_the_definition(void **state)
+{
+    struct project p;
+    struct test_run r;
+    struct err e = ERR_INIT;
+    cJSON *own = NULL;
+
+    (void) state;
+    project_new(&p, "ok]\n      source_scheme: rvoip-v1\n      env:\n        allow: [PATH", NULL);
+    const char *const args[] = {"fingerprint", "--scheme", "rvoip-v1", "--json", NULL};
+
+    project_cleanrun(&p, args, NULL, &r);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(json_parse(r.out, r.out_len, NULL, &own, &e), 0);
+    test_run_fini(&r);
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 3);
+    test_run_fini(&r);
+    cJSON *m = checked_manifest(&p);
+    const cJSON *source = json_get(m, "source");
+
+    assert_string_equal(text_at(json_get(source, "start"), "scheme"), "rvoip-v1");
+    assert_string_equal(text_at(json_get(source, "end"), "scheme"), "rvoip-v1");
+    assert_string_equal(text_at(json_get(source, "start"), "fingerprint"),
+                        text_at(own, "fingerprint"));
+    cJSON_Delete(own);
+    cJSON_Delete(m);
+    project_free(&p);
+}
+
 /* Refused before the build, not found out when the evidence is written. */
 static void run_refuses_variables_that_cant_be_recorded(void **state)
 {
@@ -1185,6 +1216,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(run_refuses_overrides_before_any_build),
         cmocka_unit_test(run_gives_the_program_only_the_definitions_environment),
         cmocka_unit_test(run_records_what_the_definition_lets_through),
+        cmocka_unit_test(run_fingerprints_by_the_scheme_of_the_definition),
         cmocka_unit_test(run_refuses_variables_that_cant_be_recorded),
         cmocka_unit_test(run_demands_the_fingerprint_where_the_definition_asks),
         cmocka_unit_test(run_fills_in_the_places_that_variables_name),

@@ -298,6 +298,13 @@ static void definition_that_cannot_judge_is_invalid(void **state)
     }
 }
 
+#define OTHER_SCHEME                                                                               \
+    "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"rvoip-v1\",\"commit\":"                          \
+    "\"1f0c2a34b56d78e90123456789abcdef01234567\",\"tree\":"                                       \
+    "\"1f0c2a34b56d78e90123456789abcdef01234567\",\"parents\":[],\"dirty\":false,"                 \
+    "\"fingerprint\":\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\","        \
+    "\"files\":3,\"untracked\":0}"
+
 /* Signed words that something else in the package, or the clock, contradicts. */
 static void forged_words_are_refused_with_both_values(void **state)
 {
@@ -325,6 +332,9 @@ static void forged_words_are_refused_with_both_values(void **state)
          "{\"id\":\"b-20241129T141502Z-9c1e07ab\",\"evidence_sha256\":null,\"manifest_sha256\":"
          "null}",
          "holds no snapshot"},
+        {"/source",
+         "{\"start\":" OTHER_SCHEME ",\"end\":" OTHER_SCHEME ",\"unchanged\":true}",
+         "the definition's fingerprint is cleanrun-source/1, the manifest's is rvoip-v1"},
         {"/coverage",
          "[{\"window\":\"steady\",\"requested_secs\":1,\"actual_secs\":1,\"samples\":9,"
          "\"complete\":"
