@@ -39,6 +39,10 @@
 #define OTHER_HASH "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define NO_STEPS                                                                                   \
     "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945" /* SHA-256 of "[]" */
+#define DEFAULTS                                                                                   \
+    "{\"PATH\":\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\",\"LANG\":"         \
+    "\"C.UTF-8\",\"TZ\":\"UTC\",\"TMPDIR\":\"/tmp\"}"
+#define RECORD "{\"defaults\":" DEFAULTS ",\"passed\":{},\"set\":{}}"
 #define TREE "89abcdef0123456789abcdef0123456789abcdef"
 
 static const char definition_yaml[] =
@@ -222,8 +226,9 @@ static void write_logs(struct maker *k)
     test_write_text(k->p->run_dir, "build.log", "built\n");
     test_write_text(k->p->run_dir, "build-messages.jsonl", "");
     test_write_text(k->p->run_dir, "environment.json",
-                    "{\"build\":{\"defaults\":{},\"passed\":[],\"set\":{}},\"run\":{},"
-                    "\"rejected_patterns\":[]}\n");
+                    k->o.build_only ? "{\"build\":" RECORD ",\"rejected_patterns\":[]}\n"
+                                    : "{\"build\":" RECORD ",\"run\":" RECORD
+                                      ",\"rejected_patterns\":[]}\n");
     buf_clear(&b);
     buf_puts(&b, "{\"facts\":{");
     put_facts(k, &b);
@@ -432,9 +437,11 @@ static cJSON *make_manifest(const struct maker *k)
     put_executable(k, &b);
     buf_puts(&b, "\"build\":{\"command\":");
     json_write(&b, pointer_get(k->gate->experiment, "/build/command"), JSON_COMPACT);
-    buf_puts(&b, ",\"exit_code\":0,\"environment\":{},\"rejected_"
-                 "patterns\":[],\"profile\":{}},\"environment\":{},"
-                 "\"machine\":{\"facts\":{");
+    buf_printf(&b,
+               ",\"exit_code\":0,\"environment\":" DEFAULTS
+               ",\"rejected_patterns\":[],\"profile\":{}},\"environment\":%s,",
+               k->o.build_only ? "null" : DEFAULTS);
+    buf_puts(&b, "\"machine\":{\"facts\":{");
     put_facts(k, &b);
     buf_puts(&b, "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":"
                  "null,\"baseline\":");
