@@ -329,9 +329,21 @@ static double next_mark(const cJSON *marker, double otherwise)
     return otherwise;
 }
 
+/* Neighbours differ in shade: bars count, not marks. */
+static bool is_after_dark(const cJSON *list)
+{
+    bool dark = true;
+
+    for (const cJSON *p = view_first(list); p; p = view_next(p))
+        dark = view_flag(p, "bar") ? !view_flag(p, "odd") : dark;
+    return dark;
+}
+
 static void add_phase(struct view *v, cJSON *list, const cJSON *marker, const struct axis *x,
                       size_t number)
 {
+    bool odd = is_after_dark(list);
+
     double from = 0;
     double to;
     cJSON *o;
@@ -345,7 +357,7 @@ static void add_phase(struct view *v, cJSON *list, const cJSON *marker, const st
     view_format(v, o, "number", "%zu", number);
     json_add_bool(&v->doc, o, "bar", to > from);
     json_add_bool(&v->doc, o, "labelled", x_of(x, to) - x_of(x, from) >= 4);
-    json_add_bool(&v->doc, o, "odd", number % 2 == 1);
+    json_add_bool(&v->doc, o, "odd", odd);
     json_add_string(&v->doc, o, "phase", view_str(marker, "phase"));
     json_add_string(&v->doc, o, "kind", view_str(marker, "kind"));
     view_number(v, o, "start", from, (struct view_unit){.divisor = 1000, .name = "s"});

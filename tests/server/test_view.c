@@ -440,6 +440,31 @@ static void charts_survive_odd_series(void **state)
     }
 }
 
+/* Marks at the same time make no bar; the bars beside them still differ. */
+static void neighbouring_phases_differ_in_shade(void **state)
+{
+    AUTO_JSON cJSON *document = parse(
+        "{\"phases\":[{\"phase\":\"a\",\"elapsed_ms\":0},{\"phase\":\"b\",\"elapsed_ms\":5},"
+        "{\"phase\":\"c\",\"elapsed_ms\":5},{\"phase\":\"d\",\"elapsed_ms\":8},"
+        "{\"phase\":\"e\",\"elapsed_ms\":8},{\"phase\":\"f\",\"elapsed_ms\":9}]}");
+    AUTO_JSON cJSON *data = view_of("run", document, "run");
+    const cJSON *phase = NULL;
+    int last = -1, bars = 0;
+
+    (void) state;
+    cJSON_ArrayForEach(phase, pointer_get(data, "/timeline/phases"))
+    {
+        int shade = cJSON_IsTrue(json_get(phase, "odd"));
+
+        if (!cJSON_IsTrue(json_get(phase, "bar")))
+            continue;
+        assert_int_not_equal(shade, last);
+        last = shade;
+        bars++;
+    }
+    assert_int_equal(bars, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_line_is_not_drawn_through_refused_runs),
         cmocka_unit_test(gated_metrics_are_charted_first),
         cmocka_unit_test(charts_survive_odd_series),
+        cmocka_unit_test(neighbouring_phases_differ_in_shade),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
