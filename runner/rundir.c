@@ -128,7 +128,7 @@ int rundir_restore(struct rundir *d, bool *out_moved, struct err *e)
         return 0;
     if (file_remove_tree_at(d->parent_fd, d->partial, e) < 0)
         return -1;
-    fd = fd_steal(&d->fd);
+    (void) close(fd_steal(&d->fd)); /* of no use any more: it has no name of ours */
     return make_partial(d, e);
 }
 
