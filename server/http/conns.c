@@ -1,18 +1,23 @@
 #include "server/http/conns.h"
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define SLOWEST_BODY 65536u /* bytes per second an upload or download must manage on average */
+#define GONE_NS (NS_PER_S / 2) /* what was read last may still be in work */
+#define SLOWEST_BODY 65536u    /* bytes per second an upload or download must manage on average */
 
 struct conn {
     struct conn *next, *previous; /* under list_lock */
     int fd;
     atomic_uint_fast64_t deadline_ns; /* 0: none */
+    atomic_bool receiving;
+    uint64_t gone_ns; /* the peer was first seen gone; 0: not; under list_lock */
 };
 
 void conns_init(struct conns *s)
@@ -67,6 +72,39 @@ void conns_remove(struct conns *s, struct conn *c)
         s->first = c->next;
     (void) pthread_mutex_unlock(&s->list_lock);
     free(c);
+}
+
+void conn_set_receiving(struct conn *c, bool receiving)
+{
+    if (c)
+        atomic_store(&c->receiving, receiving);
+}
+
+/* The peer has ended its side and every byte that it sent was taken. */
+static bool is_gone(const struct conn *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+    int waiting = 0;
+
+    return atomic_load(&c->receiving) && poll(&p, 1, 0) > 0 &&
+           ioctl(c->fd, FIONREAD, &waiting) == 0 && waiting == 0;
+}
+
+void conns_drop_gone(struct conns *s)
+{
+    uint64_t now = clock_monotonic_ns();
+    struct conn *c = NULL;
+
+    (void) pthread_mutex_lock(&s->list_lock);
+    for (c = s->first; c; c = c->next) {
+        if (!is_gone(c))
+            c->gone_ns = 0;
+        else if (c->gone_ns == 0)
+            c->gone_ns = now;
+        else if (now - c->gone_ns >= GONE_NS)
+            (void) shutdown(c->fd, SHUT_RDWR); /* already gone is fine */
+    }
+    (void) pthread_mutex_unlock(&s->list_lock);
 }
 
 size_t conns_expire(struct conns *s)

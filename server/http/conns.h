@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,13 @@ void conns_remove(struct conns *s, struct conn *c);
 /* Shuts down those past their deadline; their pool threads see the end and close them. How many. */
 size_t conns_expire(struct conns *s);
 
+/* For a server that ends: shuts down those whose peer is gone in the middle of a body.
+ * libmicrohttpd misses an end that was there already when it read the last bytes, and would wait
+ * for its idle time-out. */
+void conns_drop_gone(struct conns *s);
+
+/* Is a body still to come? Until said, no. c may be NULL. */
+void conn_set_receiving(struct conn *c, bool receiving);
 /* From now on: so long, and longer by what `bytes` take at 64 KiB/s. c may be NULL. */
 void conn_set_deadline(struct conn *c, uint64_t seconds, uint64_t bytes);
 void conn_clear_deadline(struct conn *c); /* the server itself is working; c may be NULL */

@@ -75,6 +75,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 void listener_tick(struct listener *l)
 {
     (void) atomic_fetch_add(&l->counters.expired, conns_expire(&l->conns));
+    if (l->quiet)
+        conns_drop_gone(&l->conns);
 }
 
 /* The target before libmicrohttpd cuts it at '?'. Its answer becomes the request's context. */
@@ -99,7 +101,6 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *con
     }
     query = strchr(q->target, '?');
     q->raw_query = query ? query + 1 : NULL;
-    (void) atomic_fetch_add(&l->counters.active, 1);
     return q;
 }
 
@@ -147,7 +148,9 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     count_duration(&l->counters, ns);
     log_request(q, code, ns);
     conn_set_deadline(conn_of(q), l->options.header_s, 0);
-    (void) atomic_fetch_sub(&l->counters.active, 1);
+    conn_set_receiving(conn_of(q), false);
+    if (q->counted)
+        (void) atomic_fetch_sub(&l->counters.active, 1);
     request_free(q);
 }
 
@@ -225,6 +228,9 @@ static enum MHD_Result start(struct request *q)
     const struct listener_options *o = &q->listener->options;
     struct guard_refusal refusal = {.status = 0};
 
+    /* Half a head is no request: a stopping server does not wait for its rest. */
+    (void) atomic_fetch_add(&q->listener->counters.active, 1);
+    q->counted = true;
     request_read_headers(q);
     if (!guard_check(q, &refusal)) {
         (void) atomic_fetch_add(&q->listener->counters.refused, 1);
@@ -232,6 +238,7 @@ static enum MHD_Result start(struct request *q)
         return queue(q); /* in the first call: closes the connection */
     }
     conn_set_deadline(conn_of(q), o->body_s, q->content_length);
+    conn_set_receiving(conn_of(q), q->content_length > 0);
     if (answer_from_cache(q)) {
         q->phase = REQUEST_SWALLOW;
         return MHD_YES;
@@ -310,6 +317,7 @@ static enum MHD_Result finish(struct request *q)
     const struct listener_options *o = &q->listener->options;
     enum route_result result = ROUTE_DONE;
 
+    conn_set_receiving(conn_of(q), false);
     if (q->phase == REQUEST_SWALLOW)
         return queue(q);
     if (q->phase == REQUEST_SUSPENDED) {

@@ -10,8 +10,10 @@
 #include <dirent.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -31,6 +33,7 @@ struct stress {
     struct live live;
     struct uploads *uploads;
     uint64_t until_ns;
+    atomic_size_t *answers; /* shared with the clients: by class of status */
 };
 
 /* Of a client: its own process, so that its descriptors are its own. */
@@ -120,8 +123,10 @@ static void ask(struct client *c, const char *method, const char *target, const 
         abort();
     if (send_some(fd, head, strlen(head)) && send_some(fd, body ? body : "", part) && part == len)
         status = read_answer(fd, test_random_below(&c->seed, 8) != 0);
-    if (status > 0)
+    if (status > 0) {
         c->answered++;
+        atomic_fetch_add(&c->s->answers[status / 100 % 6], 1);
+    }
     if (status < 0 || status == 500)
         c->broken++;
     (void) close(fd); /* a client may leave at any time */
@@ -323,6 +328,9 @@ static void nothing_breaks_when_all_happens_at_once(void **state)
     int status = 0;
 
     (void) state;
+    s.answers = mmap(NULL, 6 * sizeof *s.answers, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(s.answers != MAP_FAILED);
     if (seconds && !num_parse_u64(seconds, strlen(seconds), 86400, &lasts))
         fail_msg("CLEANRUN_STRESS_SECONDS is '%s'", seconds);
     live_init(&s.live);
@@ -344,6 +352,9 @@ static void nothing_breaks_when_all_happens_at_once(void **state)
         assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
         assert_int_equal(status, 0);
     }
+    print_message("answers: %zu good, %zu no, %zu later\n", atomic_load(&s.answers[2]),
+                  atomic_load(&s.answers[4]), atomic_load(&s.answers[5]));
+    assert_true(atomic_load(&s.answers[2]) > 50 && atomic_load(&s.answers[4]) > 10);
     settle(&s, before);
     assert_int_equal(live_admin(&s.live, fsck, NULL), 0);
     log = live_log(&s.live);
@@ -353,11 +364,71 @@ static void nothing_breaks_when_all_happens_at_once(void **state)
     free(log);
     uploads_free(s.uploads);
     live_fini(&s.live);
+    (void) munmap(s.answers, 6 * sizeof *s.answers); /* nobody uses it */
+}
+
+/* An end in order is not put off by who says nothing or only half of something. */
+static void silent_connections_do_not_delay_the_end(void **state)
+{
+    static const char *const said[] = {"", "GET /", "GET / HTTP/1.1\r\nHost: local",
+                                       "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+    struct raw connections[ARRAY_LEN(said)];
+    struct live live;
+    uint64_t began = 0;
+
+    (void) state;
+    live_init(&live);
+    live_start(&live, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(said); i++) {
+        raw_open(&connections[i], live.port);
+        assert_true(raw_puts(&connections[i], said[i]));
+    }
+    usleep(300000); /* all of it has arrived */
+    assert_int_equal(kill(live.pid, SIGHUP), 0);
+    usleep(100000);
+    began = clock_monotonic_ns();
+    assert_int_equal(live_stop(&live), 0);
+    assert_true(clock_monotonic_ns() - began < UINT64_C(5000000000));
+    for (size_t i = 0; i < ARRAY_LEN(said); i++)
+        raw_close(&connections[i]);
+    live_fini(&live);
+}
+
+/* Nor by a client that went away in the middle of its body. */
+static void aborted_uploads_do_not_delay_the_end(void **state)
+{
+    struct stress s = {.uploads = NULL};
+    AUTO_FREE char *head = NULL;
+    uint64_t began = 0;
+
+    (void) state;
+    live_init(&s.live);
+    live_start(&s.live, NULL);
+    s.uploads = uploads_new(&s.live);
+    assert_true(asprintf(&head,
+                         "POST /api/v1/projects/" UPLOAD_PROJECT "/gates/" UPLOAD_GATE
+                         "/runs HTTP/1.1\r\nHost: localhost\r\n%sContent-Type: "
+                         "application/vnd.dsse+json\r\nContent-Length: 1000\r\n\r\n{\"half\"",
+                         uploads_authorization(s.uploads)) > 0);
+    for (size_t i = 0; i < 50; i++) {
+        struct raw r;
+
+        raw_open(&r, s.live.port);
+        assert_true(raw_puts(&r, head));
+        raw_close(&r); /* the end arrives with the bytes */
+    }
+    began = clock_monotonic_ns();
+    assert_int_equal(live_stop(&s.live), 0);
+    assert_true(clock_monotonic_ns() - began < UINT64_C(6000000000));
+    uploads_free(s.uploads);
+    live_fini(&s.live);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silent_connections_do_not_delay_the_end),
+        cmocka_unit_test(aborted_uploads_do_not_delay_the_end),
         cmocka_unit_test(nothing_breaks_when_all_happens_at_once),
     };
 
