@@ -118,7 +118,6 @@ int rundir_open(const char *path, struct rundir *out, struct err *e)
 int rundir_restore(struct rundir *d, bool *out_moved, struct err *e)
 {
     struct stat named, open;
-    AUTO_FD int fd = -1;
 
     if (fstat(d->fd, &open) < 0)
         return err_errno(e, "rundir.look", "cannot look at '%s'", d->path);
