@@ -201,6 +201,11 @@ static int fetch_reference(struct run *r, struct err *e)
     if (fetch_baseline(&q, &r->reference, note, sizeof(note), e) < 0)
         return -1;
     run_say(r, "baseline", "%s", note);
+    if (r->reference.present)
+        run_say(r, "baseline", "%s",
+                q.keyring ? "signed by a key of --baseline-key"
+                          : "who signed it is not checked, the server's word is taken "
+                            "(--baseline-key PUB.pem checks it)");
     return 0;
 }
 
