@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/jcs.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
@@ -274,6 +275,8 @@ static void write_report(struct maker *k)
             k->o.capacity, k->o.rate, k->o.probes, k->p->run);
     assert_true(asprintf(&name, "results/%s", k->o.report_name) > 0);
     write_file(k, name, &b);
+    if (k->o.step_report)
+        test_write_text(k->p->run_dir, "results/warm/1.json", k->o.step_report);
     if (k->o.samples[0])
         test_write_text(k->p->run_dir, "samples/process.csv", k->o.samples);
     MUST(tree_add(&k->tree, k->o.report_name, b.data, b.len, E));
@@ -388,6 +391,23 @@ static void put_baseline(const struct maker *k, struct buf *b)
         buf_puts(b, "null");
 }
 
+static void put_conditioning(const struct maker *k, struct buf *b)
+{
+    const cJSON *steps = json_get(k->gate->experiment, "conditioning");
+    struct digest d;
+    char hex[DIGEST_HEX_SIZE] = NO_STEPS;
+
+    buf_puts(b, ",\"conditioning\":{\"steps\":");
+    if (steps && !k->o.build_only) {
+        MUST(jcs_digest(steps, &d, E));
+        digest_hex(&d, hex);
+        json_write(b, steps, JSON_COMPACT);
+    } else {
+        buf_puts(b, "[]");
+    }
+    buf_printf(b, ",\"sha256\":\"%s\"}", hex);
+}
+
 /* The manifest without its file list. */
 static cJSON *make_manifest(const struct maker *k)
 {
@@ -446,7 +466,8 @@ static cJSON *make_manifest(const struct maker *k)
     buf_puts(&b, "},\"readings\":{}},\"interference\":{\"before\":{},\"during\":{}},\"ticket\":"
                  "null,\"baseline\":");
     put_baseline(k, &b);
-    buf_puts(&b, ",\"conditioning\":{\"steps\":[],\"sha256\":\"" NO_STEPS "\"},\"phase_markers\":");
+    put_conditioning(k, &b);
+    buf_puts(&b, ",\"phase_markers\":");
     buf_puts(&b, k->o.markers);
     buf_puts(&b, ",\"coverage\":");
     put_coverage(k, &b);
@@ -600,7 +621,7 @@ static void seal(struct maker *k, const struct private_key *key)
 {
     AUTO_FREE char *envelope = NULL;
 
-    if (k->o.forge || k->o.lie == PACKAGE_COVERAGE_VALUE) {
+    if (k->o.forge || k->o.step_report || k->o.lie == PACKAGE_COVERAGE_VALUE) {
         assert_true(asprintf(&envelope, "%s.dsse.json", k->p->tar) > 0);
         seal_forged(k, key, envelope);
         free(STEAL(envelope));

@@ -48,6 +48,7 @@ struct package_options {
     double rate;               /* 50000; at least 49000 is accepted */
     double tolerance_pct;      /* 1 */
     double min_rate;           /* 49000 */
+    const char *step_report;   /* text of results/warm/1.json, not checked when sealed; none */
     const char *forge;  /* JSON Pointer into the manifest to exchange before it is signed, … */
     const char *forged; /* … and the JSON text that is put there */
     size_t padding;     /* bytes of run.log */

@@ -299,7 +299,7 @@ static void definition_that_cannot_judge_is_invalid(void **state)
 }
 
 #define OTHER_SCHEME                                                                               \
-    "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"rvoip-v1\",\"commit\":"                          \
+    "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"rvoip-v1\",\"commit\":"                        \
     "\"1f0c2a34b56d78e90123456789abcdef01234567\",\"tree\":"                                       \
     "\"1f0c2a34b56d78e90123456789abcdef01234567\",\"parents\":[],\"dirty\":false,"                 \
     "\"fingerprint\":\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\","        \
@@ -332,8 +332,7 @@ static void forged_words_are_refused_with_both_values(void **state)
          "{\"id\":\"b-20241129T141502Z-9c1e07ab\",\"evidence_sha256\":null,\"manifest_sha256\":"
          "null}",
          "holds no snapshot"},
-        {"/source",
-         "{\"start\":" OTHER_SCHEME ",\"end\":" OTHER_SCHEME ",\"unchanged\":true}",
+        {"/source", "{\"start\":" OTHER_SCHEME ",\"end\":" OTHER_SCHEME ",\"unchanged\":true}",
          "the definition's fingerprint is cleanrun-source/1, the manifest's is rvoip-v1"},
         {"/coverage",
          "[{\"window\":\"steady\",\"requested_secs\":1,\"actual_secs\":1,\"samples\":9,"
@@ -355,6 +354,56 @@ static void forged_words_are_refused_with_both_values(void **state)
         if (!strstr(text_at(r.problem, "/reasons/0/text"), rows[i].text))
             fail_msg("%s: %s", rows[i].pointer, text_at(r.problem, "/reasons/0/text"));
         assert_int_equal(attempts(f, true), i + 1);
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+}
+
+/* What a conditioning step must have left is looked for again. */
+static void steps_without_proof_are_invalid(void **state)
+{
+    static const char yaml[] =
+        "version: 1\n"
+        "project: " PACKAGE_PROJECT "\n"
+        "gates:\n"
+        "  " PACKAGE_GATE ":\n"
+        "    class: " PACKAGE_CLASS "\n"
+        "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
+        "    run: {command: ['{executable}'], report: " PACKAGE_REPORT "}\n"
+        "    conditioning: [{name: warm, proof: {report: warm/1.json, equal: [/sent, /got], "
+        "values: {/errors: 0}}}]\n"
+        "    identity: [{path: /load/capacity, require: required}]\n"
+        "    accept: {limits: [{path: /results/rate, op: '>=', value: 1, unit: 1/s}]}\n"
+        "    audit:\n"
+        "      paths: {required: [" PACKAGE_REPORT "]}\n"
+        "      metrics: [{path: /results/rate, unit: 1/s, worse: lower, tolerance_pct: 1}]\n";
+    static const struct {
+        const char *report;
+        const char *text; /* NULL: accepted */
+    } rows[] = {
+        {"{\"sent\":5,\"got\":5,\"errors\":0}", NULL},
+        {"{\"sent\":5,\"got\":4,\"errors\":0}",
+         "step 'warm' is unproven: /got of warm/1.json is not equal to the others"},
+        {"{\"sent\":5,\"got\":5,\"errors\":1}", "/errors of warm/1.json has another value"},
+        {"{\"sent\":5,\"got\":5}", "/errors of warm/1.json is absent"},
+    };
+    struct store_fixture *f = fixture(state);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct ingest_result r;
+        struct package p;
+
+        package_make(&(struct package_options){.definition = yaml,
+                                               .report = "{\"load\":{\"capacity\":1},"
+                                                         "\"results\":{\"rate\":9}}",
+                                               .step_report = rows[i].report},
+                     f->key, &p);
+        store_fixture_push(f, &p, &r);
+        assert_int_equal(r.outcome, rows[i].text ? INGEST_INVALID : INGEST_STORED);
+        if (rows[i].text) {
+            assert_string_equal(store_fixture_code(&r), "IN-MANIFEST");
+            assert_non_null(strstr(text_at(r.problem, "/reasons/0/text"), rows[i].text));
+        }
         ingest_result_fini(&r);
         package_free(&p);
     }
@@ -561,6 +610,7 @@ int main(void)
         T(evidence_of_elsewhere_is_refused),
         T(definition_that_cannot_judge_is_invalid),
         T(forged_words_are_refused_with_both_values),
+        T(steps_without_proof_are_invalid),
         T(conflict_tells_nothing_of_another_project),
         T(archive_of_another_project_is_not_there),
         T(tickets_can_be_required),
