@@ -102,6 +102,17 @@ int schema_check_leaf(const struct schema *s, const cJSON *value, const char *wh
     return err_set(e, ERR_INTERNAL, "definition.leaf", "%s: not a leaf type", where);
 }
 
+static int check_value(const struct schema *s, const cJSON *value, const char *where, struct err *e);
+
+/* The pointer of a member; *out stays NULL when nobody wants to know (where is NULL). */
+static int place_of(const char *where, const char *token, char **out, struct err *e)
+{
+    if (!where)
+        return 0;
+    *out = pointer_join(where, token);
+    return *out ? 0 : err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+}
+
 /* Recursion is bounded: json_in refuses documents deeper than LIMIT_JSON_DEPTH. */
 /* NOLINTBEGIN(misc-no-recursion) */
 static int check_object(const struct schema *s, const cJSON *value, const char *where, struct err *e)
@@ -111,13 +122,13 @@ static int check_object(const struct schema *s, const cJSON *value, const char *
     cJSON_ArrayForEach(member, value)
     {
         const struct schema_field *field = schema_field_find(s, member->string);
-        AUTO_FREE char *at = pointer_join(where, member->string);
+        AUTO_FREE char *at = NULL;
 
-        if (!at)
-            return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+        if (place_of(where, member->string, &at, e) < 0)
+            return -1;
         if (!field || field->unhashed)
             return err_set(e, ERR_INPUT, "definition.key", "%s: unknown key", at);
-        if (schema_check(field->schema, member, at, e) < 0)
+        if (check_value(field->schema, member, at, e) < 0)
             return -1;
     }
     for (size_t i = 0; i < s->n_fields; i++)
@@ -134,14 +145,15 @@ static int check_items(const struct schema *s, const cJSON *value, const char *w
 
     cJSON_ArrayForEach(item, value)
     {
-        char number[24];
+        char number[24] = "";
         AUTO_FREE char *at = NULL;
 
-        (void) snprintf(number, sizeof number, "%zu", index++);
-        at = pointer_join(where, item->string ? item->string : number);
-        if (!at)
-            return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
-        if (schema_check(s->item, item, at, e) < 0)
+        if (where)
+            (void) snprintf(number, sizeof number, "%zu", index); /* always fits */
+        index++;
+        if (place_of(where, item->string ? item->string : number, &at, e) < 0)
+            return -1;
+        if (check_value(s->item, item, at, e) < 0)
             return -1;
     }
     if (index < s->min_items)
@@ -150,7 +162,7 @@ static int check_items(const struct schema *s, const cJSON *value, const char *w
     return 0;
 }
 
-int schema_check(const struct schema *s, const cJSON *value, const char *where, struct err *e)
+static int check_value(const struct schema *s, const cJSON *value, const char *where, struct err *e)
 {
     switch (s->type) {
     case SCHEMA_ARRAY:
@@ -180,6 +192,13 @@ int schema_check(const struct schema *s, const cJSON *value, const char *where, 
     return schema_check_leaf(s, value, where, e);
 }
 /* NOLINTEND(misc-no-recursion) */
+
+int schema_check(const struct schema *s, const cJSON *value, const char *where, struct err *e)
+{
+    if (check_value(s, value, NULL, NULL) == 0)
+        return 0;
+    return check_value(s, value, where, e); /* again, for the place of what is wrong */
+}
 
 const struct schema *schema_at(const struct schema *s, const char *pointer, bool *out_unhashed)
 {

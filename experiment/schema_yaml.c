@@ -128,11 +128,14 @@ static int text_from(const struct schema *s, struct place at, cJSON **out, struc
 
     if (!made)
         return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    if (schema_check_leaf(s, made, "", NULL) == 0) {
+        *out = STEAL(made);
+        return 0;
+    }
+    if (s->type == SCHEMA_ENUM)
+        return enum_error(s, at, e);
     (void) snprintf(where, sizeof where, "%.200s:%zu:%zu", at.file, at.node->line, at.node->column);
-    if (schema_check_leaf(s, made, where, e) < 0)
-        return s->type == SCHEMA_ENUM ? enum_error(s, at, e) : -1;
-    *out = STEAL(made);
-    return 0;
+    return schema_check_leaf(s, made, where, e);
 }
 
 static int leaf_from(const struct schema *s, struct place at, cJSON **out, struct err *e)
@@ -179,6 +182,44 @@ static bool put(cJSON *parent, const char *key, cJSON *value)
     return ok;
 }
 
+/* The way from the root to a value: its pointer is written only when it is wanted. */
+struct trail {
+    const struct trail *up; /* NULL: the root */
+    const char *key;        /* NULL: a list's item */
+    size_t index;
+};
+
+/* The JSON Pointer below `where`; caller frees, NULL without memory. */
+static char *trail_pointer(const struct trail *t, const char *where)
+{
+    const struct trail *way[LIMIT_YAML_DEPTH + 1];
+    char *pointer = strdup(where);
+    size_t n = 0;
+
+    for (; t && n < ARRAY_LEN(way); t = t->up)
+        way[n++] = t;
+    while (pointer && n-- > 0) {
+        char number[24];
+        char *longer = NULL;
+
+        (void) snprintf(number, sizeof number, "%zu", way[n]->index); /* always fits */
+        longer = pointer_join(pointer, way[n]->key ? way[n]->key : number);
+        free(pointer);
+        pointer = longer;
+    }
+    return pointer;
+}
+
+/* What every level of one document shares. */
+struct reading {
+    const char *file;
+    const char *where; /* pointer of the root */
+    cJSON *notes;
+};
+
+static int value_from(const struct schema *s, const struct reading *r, const struct yaml_node *node,
+                      const struct trail *trail, cJSON **out, struct err *e);
+
 /* Recursion is bounded: yaml_in refuses nesting deeper than LIMIT_YAML_DEPTH. */
 /* NOLINTBEGIN(misc-no-recursion) */
 static int any_from(const struct yaml_node *node, cJSON **out, struct err *e)
@@ -199,27 +240,32 @@ static int any_from(const struct yaml_node *node, cJSON **out, struct err *e)
     return deliver(STEAL(made), out, e);
 }
 
-static int field_from(const struct schema_field *field, const char *file, const struct yaml_node *child,
-                      const char *where, cJSON *notes, cJSON *object, struct err *e)
+static int field_from(const struct schema_field *field, const struct reading *r, const struct yaml_node *child,
+                      const struct trail *up, cJSON *object, struct err *e)
 {
-    AUTO_FREE char *at = pointer_join(where, field->key);
+    const struct trail trail = { .up = up, .key = field->key };
+    AUTO_FREE char *at = NULL;
     cJSON *value = NULL;
 
-    if (!at)
-        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
-    if (schema_from_yaml(field->schema, file, child, at, notes, &value, e) < 0)
+    if (value_from(field->schema, r, child, &trail, &value, e) < 0)
         return -1;
-    if (!put(field->unhashed ? notes : object, field->unhashed ? at : field->key, value))
+    if (field->unhashed)
+        at = trail_pointer(&trail, r->where);
+    if (field->unhashed && !at) {
+        json_free(value);
+        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    }
+    if (!put(field->unhashed ? r->notes : object, field->unhashed ? at : field->key, value))
         return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
     return 0;
 }
 
 /* Members in the order of the table, so that the canonical document reads the same for every author. */
-static int object_from(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,
-                       cJSON *notes, cJSON **out, struct err *e)
+static int object_from(const struct schema *s, const struct reading *r, const struct yaml_node *node,
+                       const struct trail *trail, cJSON **out, struct err *e)
 {
     AUTO_JSON cJSON *made = cJSON_CreateObject();
-    struct place at = { file, node };
+    struct place at = { r->file, node };
 
     if (!made)
         return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
@@ -231,46 +277,41 @@ static int object_from(const struct schema *s, const char *file, const struct ya
         for (size_t i = 0; i < s->n_fields && !known; i++)
             known = strcmp(s->fields[i].key, c->key) == 0;
         if (!known)
-            return unknown_key(s, file, c, e);
+            return unknown_key(s, r->file, c, e);
     }
     for (size_t i = 0; i < s->n_fields; i++) {
         const struct yaml_node *c = child_of(node, s->fields[i].key);
 
         if (!c && s->fields[i].required)
-            return err_set(e, ERR_INPUT, "definition.missing", "%s:%zu:%zu: key '%s' is missing", file, node->line,
+            return err_set(e, ERR_INPUT, "definition.missing", "%s:%zu:%zu: key '%s' is missing", r->file, node->line,
                            node->column, s->fields[i].key);
-        if (c && field_from(&s->fields[i], file, c, where, notes, made, e) < 0)
+        if (c && field_from(&s->fields[i], r, c, trail, made, e) < 0)
             return -1;
     }
     *out = STEAL(made);
     return 0;
 }
 
-static int items_from(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,
-                      cJSON *notes, cJSON **out, struct err *e)
+static int items_from(const struct schema *s, const struct reading *r, const struct yaml_node *node,
+                      const struct trail *trail, cJSON **out, struct err *e)
 {
     bool map = s->type == SCHEMA_MAP;
     AUTO_JSON cJSON *made = map ? cJSON_CreateObject() : cJSON_CreateArray();
-    struct place at = { file, node };
-    size_t index = 0;
+    struct place at = { r->file, node };
+    struct trail below = { .up = trail };
 
     if (!made)
         return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
     if (node->kind != (map ? YAML_MAPPING : YAML_LIST))
         return wrong_kind(at, map ? "a mapping" : "a list", e);
     if (node->count < s->min_items)
-        return err_set(e, ERR_INPUT, "definition.items", "%s:%zu:%zu: at least %zu needed, %zu given", file, node->line,
+        return err_set(e, ERR_INPUT, "definition.items", "%s:%zu:%zu: at least %zu needed, %zu given", r->file, node->line,
                        node->column, s->min_items, node->count);
-    for (const struct yaml_node *c = node->first; c; c = c->next) {
-        char number[24];
-        AUTO_FREE char *below = NULL;
+    for (const struct yaml_node *c = node->first; c; c = c->next, below.index++) {
         cJSON *child = NULL;
 
-        (void) snprintf(number, sizeof number, "%zu", index++);
-        below = pointer_join(where, map ? c->key : number);
-        if (!below)
-            return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
-        if (schema_from_yaml(s->item, file, c, below, notes, &child, e) < 0)
+        below.key = map ? c->key : NULL;
+        if (value_from(s->item, r, c, &below, &child, e) < 0)
             return -1;
         if (!put(made, map ? c->key : NULL, child))
             return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
@@ -279,15 +320,15 @@ static int items_from(const struct schema *s, const char *file, const struct yam
     return 0;
 }
 
-int schema_from_yaml(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,
-                     cJSON *notes, cJSON **out, struct err *e)
+static int value_from(const struct schema *s, const struct reading *r, const struct yaml_node *node,
+                      const struct trail *trail, cJSON **out, struct err *e)
 {
     switch (s->type) {
     case SCHEMA_OBJECT:
-        return object_from(s, file, node, where, notes, out, e);
+        return object_from(s, r, node, trail, out, e);
     case SCHEMA_ARRAY:
     case SCHEMA_MAP:
-        return items_from(s, file, node, where, notes, out, e);
+        return items_from(s, r, node, trail, out, e);
     case SCHEMA_ANY:
         return any_from(node, out, e);
     case SCHEMA_STRING:
@@ -301,6 +342,14 @@ int schema_from_yaml(const struct schema *s, const char *file, const struct yaml
     case SCHEMA_SLUG:
         break;
     }
-    return leaf_from(s, (struct place){ file, node }, out, e);
+    return leaf_from(s, (struct place){ r->file, node }, out, e);
 }
 /* NOLINTEND(misc-no-recursion) */
+
+int schema_from_yaml(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,
+                     cJSON *notes, cJSON **out, struct err *e)
+{
+    const struct reading reading = { .file = file, .where = where, .notes = notes };
+
+    return value_from(s, &reading, node, NULL, out, e);
+}
