@@ -9,8 +9,7 @@
 #include "base/clock.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define GONE_NS (NS_PER_S / 2) /* what was read last may still be in work */
-#define SLOWEST_BODY 65536u    /* bytes per second an upload or download must manage on average */
+#define SLOWEST_BODY 65536u /* bytes per second an upload or download must manage on average */
 
 struct conn {
     struct conn *next, *previous; /* under list_lock */
@@ -90,7 +89,7 @@ static bool is_gone(const struct conn *c)
            ioctl(c->fd, FIONREAD, &waiting) == 0 && waiting == 0;
 }
 
-void conns_drop_gone(struct conns *s)
+void conns_drop_gone(struct conns *s, uint64_t after_ms)
 {
     uint64_t now = clock_monotonic_ns();
     struct conn *c = NULL;
@@ -101,7 +100,7 @@ void conns_drop_gone(struct conns *s)
             c->gone_ns = 0;
         else if (c->gone_ns == 0)
             c->gone_ns = now;
-        else if (now - c->gone_ns >= GONE_NS)
+        else if (now - c->gone_ns >= after_ms * (NS_PER_S / 1000))
             (void) shutdown(c->fd, SHUT_RDWR); /* already gone is fine */
     }
     (void) pthread_mutex_unlock(&s->list_lock);

@@ -28,10 +28,10 @@ void conns_remove(struct conns *s, struct conn *c);
 /* Shuts down those past their deadline; their pool threads see the end and close them. How many. */
 size_t conns_expire(struct conns *s);
 
-/* For a server that ends: shuts down those whose peer is gone in the middle of a body.
+/* Shuts down those whose peer is gone in the middle of a body, after so many milliseconds.
  * libmicrohttpd misses an end that was there already when it read the last bytes, and would wait
  * for its idle time-out. */
-void conns_drop_gone(struct conns *s);
+void conns_drop_gone(struct conns *s, uint64_t after_ms);
 
 /* Is a body still to come? Until said, no. c may be NULL. */
 void conn_set_receiving(struct conn *c, bool receiving);

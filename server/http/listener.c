@@ -25,6 +25,8 @@
 #define SWALLOW_MAX 65536u
 #define IDLE_DEFAULT_S 15u
 #define HEADER_DEFAULT_S 20u
+#define GONE_MS 5000 /* what was read last may still be in work */
+#define GONE_AT_END_MS 500
 #define BODY_DEFAULT_S 30u
 #define CACHE_NS (60 * NS_PER_S) /* pages show ages */
 
@@ -75,8 +77,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 void listener_tick(struct listener *l)
 {
     (void) atomic_fetch_add(&l->counters.expired, conns_expire(&l->conns));
-    if (l->quiet)
-        conns_drop_gone(&l->conns);
+    conns_drop_gone(&l->conns, l->quiet ? GONE_AT_END_MS : GONE_MS);
 }
 
 /* The target before libmicrohttpd cuts it at '?'. Its answer becomes the request's context. */

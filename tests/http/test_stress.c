@@ -27,7 +27,7 @@
 #define CLIENTS 12
 #define PACKAGES 24
 #define ANSWER_MS 8000
-#define SECONDS 6
+#define SECONDS 4
 
 struct stress {
     struct live live;
@@ -295,7 +295,7 @@ static void start_clients(struct stress *s, pid_t pids[CLIENTS])
 
 static void settle(struct stress *s, size_t before)
 {
-    for (int i = 0; i < 100 && open_descriptors(&s->live) > before; i++)
+    for (int i = 0; i < 200 && open_descriptors(&s->live) > before; i++)
         usleep(100000);
     if (open_descriptors(&s->live) > before)
         fail_msg("%zu descriptors before, %zu after", before, open_descriptors(&s->live));
