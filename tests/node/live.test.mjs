@@ -253,7 +253,7 @@ test('history: another experiment is hollow and not joined, a new baseline is ma
   await page.goto(live.origin + live.pages.gate);
   const chart = page.locator('figure', { hasText: 'hash probes over' });
   assert.equal(await chart.locator('line.mark').count(), 2);
-  assert.equal(await chart.locator('circle.hollow').count(), 3); /* identity, definition, dirty */
+  assert.equal(await chart.locator('circle.hollow').count(), 4); /* identity, definition, dirty, and what was found damaged */
   const at = async (locator, key) => Number((await locator.getAttribute(key)).replace('%', ''));
   const hollow = await Promise.all((await chart.locator('circle.hollow').all()).map((c) => at(c, 'cx')));
   for (const line of await chart.locator('polyline.l').all()) {
