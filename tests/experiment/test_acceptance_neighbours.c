@@ -175,6 +175,7 @@ static void collect(const cJSON *j, const char *at, struct pointers *out)
 
 static const char *const others[] = { "null", "true", "false", "7", "-1", "\"x\"", "\"\"", "[]", "{}", "1e300" };
 
+#define FEW "removed null 7 \"x\""
 #define ANYTHING "removed null true false 7 -1 \"x\" \"\" [] {} 1e300"
 
 /* Changes that leave a pass a pass. */
@@ -196,10 +197,10 @@ static const struct {
     { "/diagnostics/phase_markers/10/kind", "removed" },
     { "/diagnostics/phase_markers/11/kind", "removed" },
     /* identity and provenance: the manifest and the audit judge them */
-    { "/environment/git_commit", ANYTHING },
-    { "/environment/git_dirty", "removed null true 7 -1 \"x\" \"\" [] {} 1e300" },
-    { "/environment/git_rev", ANYTHING },
-    { "/environment/source_fingerprint_sha256", ANYTHING },
+    { "/environment/git_commit", FEW },
+    { "/environment/git_dirty", FEW },
+    { "/environment/git_rev", FEW },
+    { "/environment/source_fingerprint_sha256", FEW },
     /* limits from above */
     { "/latency_ns/full_cycle/p50", "7 -1" },
     { "/latency_ns/full_cycle/p95", "7 -1" },
@@ -235,6 +236,19 @@ static const char *allowed_at(const char *pointer)
     return "";
 }
 
+/* Of the many configuration values, each demanded as one exact value, a few changes are enough. */
+static bool is_tried(const char *pointer, const char *json)
+{
+    static const char *const few[] = { "null", "7", "\"x\"" };
+
+    if (strncmp(pointer, "/environment/", 13) != 0 && strncmp(pointer, "/diagnostics/effective_config/", 30) != 0)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(few); i++)
+        if (strcmp(few[i], json) == 0)
+            return true;
+    return false;
+}
+
 static void note(struct buf *out, const char *change)
 {
     buf_printf(out, "%s%s", out->len > 0 ? " " : "", change);
@@ -257,7 +271,7 @@ static void only_what_is_listed_may_change(void **state)
         if (passes_without(f, p->items[i], NULL))
             note(&found, "removed");
         for (size_t k = 0; k < ARRAY_LEN(others); k++)
-            if (passes_with(f, p->items[i], others[k], NULL))
+            if (is_tried(p->items[i], others[k]) && passes_with(f, p->items[i], others[k], NULL))
                 note(&found, others[k]);
         if (strcmp(found.data ? found.data : "", allowed_at(p->items[i])) != 0)
             fail_msg("%s passes with: %s; allowed: %s", p->items[i], found.data, allowed_at(p->items[i]));
