@@ -229,11 +229,18 @@ int rundir_lock_machine(const char *path, int *out_fd, struct err *e)
 {
     /* The lock file is never removed: a name that comes and goes is no lock. */
     AUTO_FD int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    bool can_write = true;
     char holder[32];
     int n;
 
-    if (fd < 0 && errno == ENOENT)
+    if (fd < 0 && errno == ENOENT) {
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd >= 0)
+            (void) fchmod(fd, 0666); /* every user of the machine measures under the same lock */
+    } else if (fd < 0 && errno == EACCES) {
+        can_write = false; /* another user's: it can be locked all the same */
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    }
     if (fd < 0)
         return err_errno(e, "lock.open", "cannot open the machine's lock '%s'", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -245,6 +252,10 @@ int rundir_lock_machine(const char *path, int *out_fd, struct err *e)
                        "another measurement is active on this machine (process %s)", holder);
     }
     n = snprintf(holder, sizeof(holder), "%d\n", (int) getpid());
+    if (!can_write) {
+        *out_fd = fd_steal(&fd);
+        return 0;
+    }
     if (ftruncate(fd, 0) < 0 || pwrite(fd, holder, (size_t) n, 0) != n)
         return err_errno(e, "lock.write", "cannot write the machine's lock '%s'", path);
     *out_fd = fd_steal(&fd);

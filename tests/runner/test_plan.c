@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
@@ -392,6 +393,60 @@ static void the_machine_lock_is_exclusive_and_names_its_holder(void **state)
     test_dir_free(dir);
 }
 
+#define UNREACHABLE 8
+
+/* Tries the lock as nobody, in a child; 0: got it, 1: busy, UNREACHABLE: nobody can't come there. */
+static int lock_as_nobody(const char *path)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct err e = ERR_INIT;
+        int fd = -1;
+
+        if (setgid(65534) < 0 || setuid(65534) < 0)
+            _exit(9);
+        if (access(path, F_OK) < 0)
+            _exit(UNREACHABLE);
+        if (rundir_lock_machine(path, &fd, &e) == 0)
+            _exit(0);
+        _exit(e.kind == ERR_BUSY ? 1 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void the_machine_lock_is_every_users(void **state)
+{
+    char *dir = test_dir_new(), *path = test_join(dir, "lock");
+    int fd = -1;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    assert_int_equal(chmod(dir, 01777), 0);
+    assert_int_equal(rundir_lock_machine(path, &fd, &e), 0);
+    if (geteuid() != 0 || lock_as_nobody(path) == UNREACHABLE) {
+        print_message("SKIPPED test: another user can't be had, or can't reach $TMPDIR\n");
+        close(fd);
+        free(path);
+        test_dir_free(dir);
+        skip();
+    }
+    assert_int_equal(lock_as_nobody(path), 1);
+    close(fd);
+    assert_int_equal(lock_as_nobody(path), 0);
+    assert_int_equal(chmod(path, 0644), 0); /* as another program may have made it */
+    assert_int_equal(lock_as_nobody(path), 0);
+    assert_int_equal(rundir_lock_machine(path, &fd, &e), 0);
+    assert_int_equal(lock_as_nobody(path), 1);
+    close(fd);
+    free(path);
+    test_dir_free(dir);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +462,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(dead_runners_directories_are_swept_and_nothing_else),
         cmocka_unit_test(run_ids_are_valid_and_differ),
         cmocka_unit_test(the_machine_lock_is_exclusive_and_names_its_holder),
+        cmocka_unit_test(the_machine_lock_is_every_users),
     };
 
     if (argc > 1)
