@@ -178,7 +178,7 @@ static const cJSON *markers_of(const struct measured *m, bool of_report, bool *o
 
     if (cJSON_IsString(path) && m->report)
         own = pointer_get(m->report, path->valuestring);
-    if (!cJSON_IsArray(own) || !own->child)
+    if (!own || !cJSON_IsArray(own) || !own->child)
         own = NULL;
     *out_same_clock = of_report ? own != NULL : m->markers && m->markers->child;
     if (of_report && own)
