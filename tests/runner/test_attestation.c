@@ -241,7 +241,7 @@ static void judge_again(const char *run, const char *report_pointer, const char 
     {
         const struct acceptance_input in = { .definition = &d,
                                              .report = report,
-                                             .report_path = RELEASE_REPORT + strlen("results/") };
+                                             .report_path = &RELEASE_REPORT[strlen("results/")] };
 
         MUST(acceptance_evaluate(&in, &a, E));
     }
