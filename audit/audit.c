@@ -87,8 +87,7 @@ static void say_unreadable(struct run *r, const struct tree_file *file, bool of_
 {
     struct finding what = { .code = "IN-JSON", .path = file->path };
 
-    findings_reason(&r->f, &what, "the %s's report cannot be read: %s", of_current ? "current run" : "baseline",
-                    file->problem);
+    findings_reason(&r->f, &what, "the %s's report cannot be read: %s", r->f.self ? "run" : of_current ? "current run" : "baseline", file->problem);
     r->invalid = true;
 }
 
@@ -110,7 +109,7 @@ static void say_missing(struct run *r, const char *path, bool baseline, bool cur
     struct finding what = { .code = "NC-PATH-MISSING", .path = path };
 
     findings_reason(&r->f, &what, "the required report is missing %s",
-                    baseline && current ? "on both sides" : baseline ? "in the baseline" : "in the current run");
+                    baseline && current ? findings_both(&r->f) : baseline ? "in the baseline" : "in the current run");
 }
 
 static void check_paths(struct run *r)
@@ -198,7 +197,8 @@ static int evaluate(struct run *r, struct err *e)
     struct finding empty = { .code = "NC-BASELINE-EMPTY" };
     struct finding none = { .code = "NC-METRIC-NONE" };
 
-    check_readable(r, false);
+    if (!r->f.self)
+        check_readable(r, false);
     check_readable(r, true);
     if (r->invalid)
         return 0;
@@ -213,7 +213,8 @@ static int evaluate(struct run *r, struct err *e)
     for (size_t i = 0; i < r->policy.n_required; i++)
         if (check_pair(r, i, e) < 0)
             return -1;
-    comparable_same_evidence(r->in, &r->policy, &r->f);
+    if (!r->f.self)
+        comparable_same_evidence(r->in, &r->policy, &r->f);
     for (size_t i = 0; i < r->policy.n_required && !r->f.refused_all; i++)
         if (!findings_refused(&r->f, r->policy.required[i]))
             compare_rows(r->policy.required[i], &r->prepared[i], &r->f);
@@ -416,6 +417,21 @@ int audit_run(const struct audit_input *in, struct audit *out, struct err *e)
 
     if (run_init(&r, in, e) == 0 && evaluate(&r, e) == 0)
         rc = write_document(&r, out, e);
+    run_fini(&r);
+    return rc;
+}
+
+int audit_would_compare(const struct definition *policy, const struct audit_side *side, struct audit *out, struct err *e)
+{
+    struct audit_input in = { .policy = policy, .baseline = *side, .current = *side };
+    struct run r = { 0 };
+    int rc = -1;
+
+    if (run_init(&r, &in, e) == 0) {
+        r.f.self = true;
+        if (evaluate(&r, e) == 0)
+            rc = write_document(&r, out, e);
+    }
     run_fini(&r);
     return rc;
 }

@@ -48,6 +48,13 @@ struct audit {
 
 /* -1 only when no decision could be reached: no memory, or a policy that contradicts itself (ERR_INPUT). */
 int audit_run(const struct audit_input *in, struct audit *out, struct err *e) MUST_CHECK;
+/*
+ * Could a later run of the same experiment be compared with this one? The run is looked at as both sides, as if the other
+ * were another run with the same content: OK says that nothing stands in the way; else NON_COMPARABLE or INVALID, and the
+ * document's `reasons` say what a first run, or a baseline to be, must not have (a path that is not there, a gated metric
+ * that is no number, a fact that is unknown, …). The document is no comparison: show nothing of it but verdict and reasons.
+ */
+int audit_would_compare(const struct definition *policy, const struct audit_side *side, struct audit *out, struct err *e) MUST_CHECK;
 /* What the schema tables cannot say of a policy (duplicate metric, nothing gated, …): ERR_INPUT. For `cleanrun check`. */
 int audit_check_policy(const struct definition *d, struct err *e) MUST_CHECK;
 /* A refusal without a baseline at all (NC-BASELINE-NONE): the document of the same schema. */

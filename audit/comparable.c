@@ -65,7 +65,7 @@ static void check_fact(const struct fact_check *c, struct findings *f)
 
     if (no_baseline || no_current) {
         findings_reason(f, &what, "%s is unknown %s", c->label,
-                        no_baseline && no_current ? "on both sides"
+                        no_baseline && no_current ? findings_both(f)
                         : no_baseline             ? "in the baseline"
                                                   : "in the current run");
         return;
@@ -181,7 +181,7 @@ static void check_variables(const struct audit_input *in, const struct place *at
         findings_reason(f, &what, "the %s's environment is unknown %s", at->whose,
                         cJSON_IsObject(what.current)    ? "in the baseline"
                         : cJSON_IsObject(what.baseline) ? "in the current run"
-                                                        : "on both sides");
+                                                        : findings_both(f));
         return;
     }
     cJSON_ArrayForEach(member, what.baseline)
@@ -434,7 +434,7 @@ int comparable_manifests(const struct audit_input *in, const struct policy *p, s
     check_class(in, f);
     check_mode(in, f);
     check_source(in, true, f);
-    if (!in->baseline.legacy)
+    if (!in->baseline.legacy && !f->self)
         check_source(in, false, f);
     check_facts(in, f);
     check_environments(in, f);

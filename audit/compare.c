@@ -54,14 +54,17 @@ static bool usable(const struct preparation *p, const struct compared *c)
         return false;
     if (no_baseline || no_current) {
         findings_reason(p->f, &what, "%s is missing %s", c->label,
-                        no_baseline && no_current ? "on both sides"
+                        no_baseline && no_current ? findings_both(p->f)
                         : no_baseline             ? "in the baseline"
                                                   : "in the current run");
         return false;
     }
     what.code = "NC-METRIC-INVALID";
-    findings_reason(p->f, &what, "%s is %s in the baseline and %s in the current run, not two numbers", c->label,
-                    json_type_name(c->baseline), json_type_name(c->current));
+    if (p->f->self)
+        findings_reason(p->f, &what, "%s is %s, not a number", c->label, json_type_name(c->current));
+    else
+        findings_reason(p->f, &what, "%s is %s in the baseline and %s in the current run, not two numbers", c->label,
+                        json_type_name(c->baseline), json_type_name(c->current));
     return false;
 }
 
@@ -139,7 +142,8 @@ static int add_pattern(struct preparation *p, struct err *e)
         struct finding what = { .code = "NC-METRIC-MISSING", .path = p->pair->path, .field = p->metric->pointer };
 
         p->f->expected++;
-        findings_reason(p->f, &what, "%s matches nothing in the baseline", p->metric->pointer);
+        findings_reason(p->f, &what, "%s matches nothing in %s", p->metric->pointer,
+                        p->f->self ? "this run" : "the baseline");
     }
     return 0;
 }

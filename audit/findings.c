@@ -79,6 +79,11 @@ void findings_reason(struct findings *f, const struct finding *what, const char 
         f->refused_all = true;
 }
 
+const char *findings_both(const struct findings *f)
+{
+    return f->self ? "in this run" : "on both sides";
+}
+
 bool findings_refused(const struct findings *f, const char *path)
 {
     const cJSON *reason = NULL;

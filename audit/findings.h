@@ -24,6 +24,7 @@ struct findings {
     size_t expected;
     size_t made;
     bool regression;
+    bool self;        /* one run stands on both sides (audit_would_compare) */
     bool refused_all; /* a reason without a report path stands: no number anywhere */
     struct json_doc marks; /* its `failed` is the sticky failure */
 };
@@ -44,6 +45,8 @@ struct finding {
 };
 void findings_reason(struct findings *f, const struct finding *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* "on both sides", or "in this run" when both are one run. */
+const char *findings_both(const struct findings *f);
 /* Whether a reason names this report. */
 bool findings_refused(const struct findings *f, const char *path);
 /* Registry order, then path, then field (decisions U7). */

@@ -115,7 +115,7 @@ static void say_malformed(const struct field *f, struct findings *out)
     bool current = f->current.state == STATE_MALFORMED;
 
     if (baseline && current && f->baseline.why == f->current.why)
-        findings_reason(out, &what, "%s is %s on both sides", label_of(f), f->baseline.why);
+        findings_reason(out, &what, "%s is %s %s", label_of(f), f->baseline.why, findings_both(out));
     else if (baseline && current)
         findings_reason(out, &what, "%s is %s in the baseline and %s in the current run", label_of(f), f->baseline.why,
                         f->current.why);
@@ -132,7 +132,7 @@ static void say_missing(const struct field *f, struct findings *out)
     const char *why_not = baseline && f->pair->why_not[0] ? f->pair->why_not : NULL;
 
     findings_reason(out, &what, "%s is unknown %s%s%s%s", label_of(f),
-                    baseline && current ? "on both sides" : baseline ? "in the baseline" : "in the current run",
+                    baseline && current ? findings_both(out) : baseline ? "in the baseline" : "in the current run",
                     why_not ? " (it could not be inferred: " : "", why_not ? why_not : "", why_not ? ")" : "");
 }
 

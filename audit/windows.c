@@ -80,7 +80,8 @@ void windows_check(const struct policy *p, const struct pair *pair, struct findi
             continue;
         /* A report old enough to need inference never recorded its windows. */
         if (!pair->inferred) {
-            check_side(&p->windows[i], pair, false, f);
+            if (!f->self)
+                check_side(&p->windows[i], pair, false, f);
             check_estimator(&p->windows[i], pair, f);
         }
         check_side(&p->windows[i], pair, true, f);
