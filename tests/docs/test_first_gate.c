@@ -1,37 +1,14 @@
 /* docs/first-gate.md, done as it says: its program, the definition at the top of
  * docs/definition.md, and the exit codes of its runs. */
+#include "tests/docs/words.h"
 #include "tests/lib/support.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The first indented block after `mark`, without its indent. Heap. */
-static char *block_after(const char *page, const char *mark)
-{
-    char *text = test_read(page, NULL);
-    const char *at = strstr(text, mark);
-    char *out = calloc(strlen(text) + 1, 1);
-    size_t n = 0;
-
-    assert_non_null(at);
-    assert_non_null(out);
-    while (strncmp(at, "\n    ", 5) != 0)
-        at++;
-    for (at++; strncmp(at, "    ", 4) == 0 || *at == '\n';) {
-        size_t skip = *at == '\n' ? 0 : 4;
-        size_t len = strcspn(at + skip, "\n") + 1;
-
-        memcpy(out + n, at + skip, len);
-        n += len;
-        at += skip + len;
-    }
-    free(text);
-    return out;
-}
-
 static void put_block(const char *dir, const char *name, const char *page, const char *mark)
 {
-    char *text = block_after(page, mark);
+    char *text = words_block(page, mark);
 
     test_write_text(dir, name, text);
     free(text);
@@ -66,7 +43,7 @@ static void the_page_does_what_it_says(void **state)
     static const char page[] = "docs/first-gate.md";
     char *dir = test_dir_new();
     char *cleanrun = test_join(test_build_root(), "runner/cleanrun");
-    char *line = block_after(page, "one line before `qsort`");
+    char *line = words_block(page, "one line before `qsort`");
     const char *const argv[] = {"sh", "-c", script, "sh", cleanrun, line, NULL};
     struct test_run r = {0};
 

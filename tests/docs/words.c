@@ -198,3 +198,25 @@ struct words *words_of_manual(const char *name)
     free(path);
     return out;
 }
+
+char *words_block(const char *page, const char *mark)
+{
+    char *text = test_read(page, NULL);
+    const char *at = strstr(text, mark);
+    char *out = calloc(strlen(text) + 1, 1);
+    size_t n = 0;
+
+    assert_non_null(out);
+    at = at ? strstr(at, "\n    ") : NULL;
+    assert_non_null(at);
+    for (at++; strncmp(at, "    ", 4) == 0 || *at == '\n';) {
+        size_t skip = *at == '\n' ? 0 : 4;
+        size_t len = strcspn(at + skip, "\n") + 1;
+
+        memcpy(out + n, at + skip, len);
+        n += len;
+        at += skip + len;
+    }
+    free(text);
+    return out;
+}

@@ -37,3 +37,5 @@ bool words_has(const struct words_command *c, const char *option);
 char *words_help(const char *name);
 /* Output of a built program with these words (NULL-ended); fails unless it exits with 0. Heap. */
 char *words_say(const char *program, const char *a, const char *b, const char *c);
+/* The first indented block of a page of the tree after `mark`, without its indent. Heap. */
+char *words_block(const char *page, const char *mark);
