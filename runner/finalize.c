@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "audit/audit.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -15,7 +14,6 @@
 #include "base/limits.h"
 #include "evidence/manifest.h"
 #include "experiment/acceptance.h"
-#include "experiment/tree.h"
 #include "runner/capture.h"
 #include "runner/conditioning.h"
 #include "runner/finish.h"
@@ -41,7 +39,7 @@ void run_fault(struct run *r, const char *format, ...)
     r->faults[r->n_faults++] = n < 0 ? NULL : text;
 }
 
-static int write_json(struct run *r, const char *name, const cJSON *j, struct err *e)
+int finish_write_json(const struct run *r, const char *name, const cJSON *j, struct err *e)
 {
     AUTO_BUF struct buf b = {.data = NULL};
 
@@ -56,7 +54,7 @@ static int write_source(struct run *r, const char *name, const struct source *s,
 {
     AUTO_JSON cJSON *j = NULL;
 
-    return source_to_json(s, &j, e) < 0 ? -1 : write_json(r, name, j, e);
+    return source_to_json(s, &j, e) < 0 ? -1 : finish_write_json(r, name, j, e);
 }
 
 /* A program that ended badly by its own doing is a fault; one that something else ended was dealt
@@ -143,11 +141,12 @@ static int take_report(struct finish *f, struct err *e)
     return 0;
 }
 
-static int accept(struct finish *f, struct err *e)
+int finish_accept(const struct finish *f, const struct definition *d, struct acceptance *out,
+                  struct err *e)
 {
-    struct run *r = f->run;
+    const struct run *r = f->run;
     struct acceptance_input in = {
-        .definition = r->definition,
+        .definition = d,
         .report = f->report.document,
         .report_path = r->plan.run.report,
         .samples_csv = r->plan.sampling_into ? f->csv.data : NULL,
@@ -155,16 +154,23 @@ static int accept(struct finish *f, struct err *e)
         .phase_markers = r->plan.sampling_into ? f->markers : NULL,
     };
 
+    return acceptance_evaluate(&in, out, e);
+}
+
+static int accept(struct finish *f, struct err *e)
+{
+    struct run *r = f->run;
+
     if (r->plan.mode != PLAN_CLEAN || f->report.status != REPORT_CAPTURED)
         return 0;
-    if (acceptance_evaluate(&in, &f->acceptance, e) < 0)
+    if (finish_accept(f, r->definition, &f->acceptance, e) < 0)
         return -1;
     f->has_acceptance = true;
     f->acceptance_status = f->acceptance.verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL";
-    return write_json(r, "acceptance.json", f->acceptance.document, e);
+    return finish_write_json(r, "acceptance.json", f->acceptance.document, e);
 }
 
-static int make_manifest(struct finish *f, cJSON **out, struct err *e)
+int finish_manifest(const struct finish *f, cJSON **out, struct err *e)
 {
     struct manifest_parts parts = {
         .run = f->run,
@@ -178,71 +184,6 @@ static int make_manifest(struct finish *f, cJSON **out, struct err *e)
     };
 
     return manifest_make(&parts, out, e);
-}
-
-static int load_current(struct run *r, struct tree *out, struct err *e)
-{
-    AUTO_FD int fd = -1;
-
-    tree_init(out);
-    if (file_open_dir_at(r->dir.fd, RESULTS_DIR, &fd, e) < 0)
-        return -1;
-    return tree_load(out, fd, e);
-}
-
-static int write_audit(struct finish *f, struct err *e)
-{
-    AUTO_FREE char *text = NULL;
-    size_t len = 0;
-
-    if (write_json(f->run, "audit.json", f->audit.document, e) < 0 ||
-        audit_markdown(f->audit.document, &text, &len, e) < 0)
-        return -1;
-    return file_write_at(f->run->dir.fd, "audit.md", text, len, 0644, e);
-}
-
-/* The local comparison with the named baseline; the server makes its own. */
-static int compare(struct finish *f, struct err *e)
-{
-    struct run *r = f->run;
-    AUTO_TREE struct tree current = {.n = 0};
-    AUTO_JSON cJSON *manifest = NULL;
-
-    tree_init(&current);
-    if (!r->reference.present || r->plan.mode != PLAN_CLEAN || f->report.status != REPORT_CAPTURED)
-        return 0;
-    if (reference_snapshot(&r->reference, r->dir.fd, e) < 0)
-        return -1;
-    f->has_baseline = true;
-    if (load_current(r, &current, e) < 0 || make_manifest(f, &manifest, e) < 0)
-        return -1;
-    struct audit_input in = {
-        .policy = r->definition,
-        .baseline = {.tree = &r->reference.tree,
-                     .manifest = r->reference.manifest.document,
-                     .definition = &r->reference.definition,
-                     .id = r->reference.id,
-                     .root = "baseline"},
-        .current = {.tree = &current,
-                    .manifest = manifest,
-                    .definition = r->definition,
-                    .id = r->id,
-                    .root = "."},
-    };
-
-    if (audit_run(&in, &f->audit, e) < 0)
-        return -1;
-    if (f->audit.verdict == VERDICT_INVALID) {
-        /* One of the required reports can't be read: that is this run's fault, since the baseline
-         * was checked. */
-        run_fault(r, "a report that the comparison needs can't be read");
-        audit_fini(&f->audit);
-        f->status = "FAIL";
-        return 0;
-    }
-    f->has_audit = true;
-    f->audit_status = verdict_word(f->audit.verdict);
-    return write_audit(f, e);
 }
 
 struct roles {
@@ -282,7 +223,7 @@ static int seal_manifest(struct finish *f, struct err *e)
     cJSON *files = NULL;
     size_t len = 0;
 
-    if (make_manifest(f, &document, e) < 0)
+    if (finish_manifest(f, &document, e) < 0)
         return -1;
     if (manifest_files_from_dir(r->dir.fd, role_of, &roles, &files, e) < 0) {
         if (roles.failed)
@@ -293,7 +234,7 @@ static int seal_manifest(struct finish *f, struct err *e)
         json_free(files);
         return err_set(e, ERR_NOMEM, "finalize.memory", "out of memory");
     }
-    if (write_json(r, MANIFEST_NAME, document, e) < 0 ||
+    if (finish_write_json(r, MANIFEST_NAME, document, e) < 0 ||
         file_read_at(r->dir.fd, MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0)
         return -1;
     if (manifest_parse(bytes, len, &check, e) < 0) {
@@ -313,7 +254,7 @@ static int write_environment(struct run *r, struct err *e)
     json_add_copy(&d, NULL, "run", r->measure.environment);
     json_add_copy(&d, NULL, "rejected_patterns", r->patterns);
     j = json_doc_take(&d, e);
-    return j ? write_json(r, "environment.json", j, e) : -1;
+    return j ? finish_write_json(r, "environment.json", j, e) : -1;
 }
 
 /* Totals of the measured program, for people: the samples hold the course. */
@@ -351,7 +292,7 @@ static int write_host(struct run *r, struct err *e)
         add_usage(&d, &r->measure);
     }
     j = json_doc_take(&d, e);
-    return j ? write_json(r, "host.json", j, e) : -1;
+    return j ? finish_write_json(r, "host.json", j, e) : -1;
 }
 
 static void note_faults(struct run *r)
@@ -372,7 +313,8 @@ static int finish_measured(struct finish *f, struct err *e)
     judge_end(r);
     if (take_report(f, e) < 0 || accept(f, e) < 0)
         return -1;
-    if (r->plan.mode == PLAN_CLEAN && f->acceptance_status[0] == 'F')
+    f->own_acceptance_failed = r->plan.mode == PLAN_CLEAN && f->acceptance_status[0] == 'F';
+    if (f->own_acceptance_failed)
         run_fault(r, "acceptance failed");
     return 0;
 }
@@ -393,7 +335,7 @@ static int finish(struct finish *f, struct err *e)
     f->status = r->options.build_only && r->n_faults == 0 ? "BUILD_ONLY"
                 : r->n_faults == 0                        ? "PASS"
                                                           : "FAIL";
-    if (compare(f, e) < 0)
+    if (finish_compare(f, e) < 0)
         return -1;
     note_faults(r);
     if (scrub_logs(r, e) < 0 || seal_manifest(f, e) < 0)
@@ -426,5 +368,6 @@ int run_finish(struct run *r, int *out_exit, struct err *e)
         acceptance_fini(&f.acceptance);
     if (f.has_audit)
         audit_fini(&f.audit);
+    reviewed_fini(&f.reviewed);
     return result;
 }

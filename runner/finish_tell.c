@@ -2,6 +2,7 @@
 #include "runner/finish.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "audit/verdict.h"
 #include "base/json_in.h"
@@ -9,6 +10,9 @@
 #include "base/limits.h"
 
 #define REASONS_TOLD 20
+#define POLICY_TEXT                                                                                \
+    "judged by the policy reviewed with the baseline; this branch's policy differs and gains "      \
+    "nothing until reviewed"
 
 static const char *failed_check(const struct acceptance *a)
 {
@@ -27,18 +31,99 @@ int finish_exit(const struct finish *f)
 {
     if (f->run->options.build_only || (f->run->plan.mode != PLAN_CLEAN && f->run->n_faults == 0))
         return EXIT_NOTHING;
-    if (f->run->n_faults > 0)
+    if (finish_failed(f))
         return EXIT_FAIL;
-    return f->has_audit ? verdict_exit(f->audit.verdict) : EXIT_NON_COMPARABLE;
+    return finish_audit(f) ? verdict_exit(finish_audit(f)->verdict) : EXIT_NON_COMPARABLE;
 }
 
 static const char *local_verdict(const struct finish *f)
 {
     if (f->run->options.build_only || f->run->plan.mode != PLAN_CLEAN)
         return NULL;
-    if (f->run->n_faults > 0)
+    if (finish_failed(f))
         return "FAIL";
-    return f->has_audit ? verdict_word(f->audit.verdict) : "NON_COMPARABLE";
+    return finish_audit(f) ? verdict_word(finish_audit(f)->verdict) : "NON_COMPARABLE";
+}
+
+static const char *acceptance_word(const struct finish *f)
+{
+    const struct acceptance *a = finish_acceptance(f);
+
+    return a ? acceptance_verdict_name(a->verdict) : f->acceptance_status;
+}
+
+static const char *audit_word(const struct finish *f)
+{
+    const struct audit *a = finish_audit(f);
+
+    return a ? verdict_word(a->verdict) : f->audit_status;
+}
+
+/* Which policy judged; null without a baseline. */
+static void add_policy(struct json_doc *d, const struct finish *f)
+{
+    const struct run *r = f->run;
+    char hex[DIGEST_HEX_SIZE];
+    cJSON *part;
+
+    if (!f->has_baseline) {
+        json_add_null(d, NULL, "policy");
+        return;
+    }
+    part = json_add_object(d, NULL, "policy");
+    json_add_bool(d, part, "differs", f->reviewed.differs);
+    digest_hex(&r->reference.definition.policy_digest, hex);
+    json_add_string(d, part, "reviewed_sha256", hex);
+    digest_hex(&r->definition->policy_digest, hex);
+    json_add_string(d, part, "run_sha256", hex);
+    if (!f->reviewed.differs)
+        return;
+    json_add_string(d, part, "run_acceptance", f->acceptance_status);
+    json_add_string(d, part, "run_audit", f->audit_status);
+    json_add_string(d, part, "text", POLICY_TEXT);
+}
+
+static void add_reasons(struct json_doc *d, const struct finish *f)
+{
+    cJSON *list = json_add_array(d, NULL, "reasons");
+    const cJSON *reason = NULL;
+    cJSON *row;
+
+    if (finish_audit(f)) {
+        cJSON_ArrayForEach(reason, json_get(finish_audit(f)->document, "reasons"))
+        {
+            json_add_copy(d, list, NULL, reason);
+        }
+        return;
+    }
+    if (!local_verdict(f) || finish_failed(f))
+        return;
+    row = json_add_object(d, list, NULL);
+    json_add_string(d, row, "code", "NC-BASELINE-NONE");
+    json_add_string(d, row, "text",
+                    f->run->options.server ? "no baseline is reviewed for this gate and class"
+                                           : "no baseline was named");
+}
+
+static bool is_regression(const cJSON *row)
+{
+    const cJSON *verdict = json_get(row, "verdict");
+
+    return cJSON_IsString(verdict) && strcmp(verdict->valuestring, "regression") == 0;
+}
+
+static void add_regressions(struct json_doc *d, const struct finish *f)
+{
+    cJSON *list = json_add_array(d, NULL, "regressions");
+    const cJSON *row = NULL;
+
+    if (!finish_audit(f))
+        return;
+    cJSON_ArrayForEach(row, json_get(finish_audit(f)->document, "comparisons"))
+    {
+        if (is_regression(row))
+            json_add_copy(d, list, NULL, row);
+    }
 }
 
 static void tell_json(struct finish *f, int code)
@@ -56,33 +141,72 @@ static void tell_json(struct finish *f, int code)
     json_add_string(&d, NULL, "directory", r->dir.path);
     json_add_string(&d, NULL, "status", f->status);
     json_add_string(&d, NULL, "verdict", local_verdict(f));
-    json_add_string(&d, NULL, "acceptance", f->acceptance_status);
-    json_add_string(&d, NULL, "audit", f->audit_status);
+    json_add_string(&d, NULL, "acceptance", acceptance_word(f));
+    json_add_string(&d, NULL, "audit", audit_word(f));
+    add_policy(&d, f);
     list = json_add_array(&d, NULL, "faults");
     for (size_t i = 0; i < r->n_faults; i++)
         json_add_string(&d, list, NULL, r->faults[i]);
-    list = json_add_array(&d, NULL, "reasons");
-    if (f->has_audit) {
-        const cJSON *reason = NULL;
-
-        cJSON_ArrayForEach(reason, json_get(f->audit.document, "reasons"))
-        {
-            json_add_copy(&d, list, NULL, reason);
-        }
-    } else if (local_verdict(f) && r->n_faults == 0) {
-        cJSON *row = json_add_object(&d, list, NULL);
-
-        json_add_string(&d, row, "code", "NC-BASELINE-NONE");
-        json_add_string(&d, row, "text",
-                        f->run->options.server ? "no baseline is reviewed for this gate and class"
-                                               : "no baseline was named");
-    }
+    add_reasons(&d, f);
+    add_regressions(&d, f);
     json_add_int(&d, NULL, "exit", code);
     j = json_doc_take(&d, &ignored);
-    buf_init(&b, LIMIT_MIB(4));
+    buf_init(&b, LIMIT_MIB(16));
     json_write(&b, j, JSON_COMPACT);
     if (!b.failed)
         (void) fprintf(r->cli->out, "%s\n", b.data); /* flushed and checked by main */
+}
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsString(j) ? j->valuestring : "";
+}
+
+static double number_of(const cJSON *object, const char *key)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsNumber(j) ? j->valuedouble : 0;
+}
+
+/* What regressed, as `cleanrun audit` tells it. */
+static void tell_regressions(const struct finish *f)
+{
+    const cJSON *row = NULL;
+    size_t n = 0;
+
+    if (!finish_audit(f))
+        return;
+    cJSON_ArrayForEach(row, json_get(finish_audit(f)->document, "comparisons"))
+    {
+        if (!is_regression(row))
+            continue;
+        if (n++ == REASONS_TOLD) {
+            cli_say(f->run->cli, "  - and more: audit.md lists every comparison");
+            return;
+        }
+        cli_say(f->run->cli, "  - %s: %s %.6g, baseline %.6g, limit %.6g %s", text_of(row, "path"),
+                text_of(row, "label"), number_of(row, "current"), number_of(row, "baseline"),
+                number_of(row, "limit"), text_of(row, "unit"));
+    }
+}
+
+/* The checks that failed by the policy that judges. */
+static void tell_acceptance(const struct finish *f)
+{
+    const struct acceptance *a = finish_acceptance(f);
+    const struct acceptance *own = f->has_acceptance ? &f->acceptance : NULL;
+
+    if (a && a->verdict == ACCEPTANCE_FAIL)
+        cli_say(f->run->cli, "acceptance FAIL%s, first at: %s%s",
+                f->reviewed.differs ? " by the reviewed policy" : "", failed_check(a),
+                f->reviewed.differs ? "" : " (acceptance.json lists every check)");
+    else if (a && own && own->verdict == ACCEPTANCE_FAIL)
+        cli_say(f->run->cli,
+                "acceptance FAIL by this branch's own policy, first at: %s; the reviewed one passes",
+                failed_check(own));
 }
 
 /* Why the comparison refused; audit.md has the rest of a long list. */
@@ -91,9 +215,9 @@ static void tell_reasons(const struct finish *f)
     const cJSON *reason = NULL;
     size_t n = 0;
 
-    if (!f->has_audit)
+    if (!finish_audit(f))
         return;
-    cJSON_ArrayForEach(reason, json_get(f->audit.document, "reasons"))
+    cJSON_ArrayForEach(reason, json_get(finish_audit(f)->document, "reasons"))
     {
         if (n++ == REASONS_TOLD) {
             cli_say(f->run->cli, "  - and more: audit.md lists every reason");
@@ -115,13 +239,14 @@ void finish_tell(struct finish *f, int code)
     for (size_t i = 0; i < r->n_faults; i++)
         cli_say(r->cli, "  - %s", r->faults[i] ? r->faults[i] : "?");
     tell_reasons(f);
-    if (f->has_acceptance && f->acceptance.verdict == ACCEPTANCE_FAIL)
-        cli_say(r->cli, "acceptance FAIL, first at: %s (acceptance.json lists every check)",
-                failed_check(&f->acceptance));
+    tell_regressions(f);
+    tell_acceptance(f);
+    if (f->reviewed.differs)
+        cli_say(r->cli, "%-10s %s", "policy", POLICY_TEXT);
     if (!local_verdict(f))
         cli_say(r->cli, "%-10s %s: no verdict comes of it", "result",
                 r->options.build_only ? "built" : "diagnostic run");
-    else if (f->has_audit || r->n_faults > 0)
+    else if (finish_audit(f) || finish_failed(f))
         cli_say(r->cli, "%-10s %s", "result", local_verdict(f));
     else
         cli_say(r->cli,

@@ -1,0 +1,207 @@
+/* The local verdict is by the policy that was reviewed with the baseline, never the branch's. */
+#include "tests/runner/project.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/json_in.h"
+
+/* A measured run of the project as it is, moved to <dir>/base; its manifest's digest. */
+static char *baseline_of(const struct project *p, char hex[DIGEST_HEX_SIZE])
+{
+    char *base = test_join(p->dir, "base");
+    char *out = test_join(p->dir, "out");
+    char *path = test_join(base, "manifest.json");
+    struct test_run r;
+    size_t len = 0;
+
+    project_measure(p, NULL, &r);
+    assert_int_equal(r.code, 3);
+    test_run_fini(&r);
+    assert_int_equal(rename(out, base), 0);
+    char *bytes = test_read_path(path, &len);
+    struct digest d = digest_of(bytes, len);
+
+    digest_hex(&d, hex);
+    free(bytes);
+    free(path);
+    free(out);
+    return base;
+}
+
+/* In a file of the repository, and committed. */
+static void change(const struct project *p, const char *name, const char *from, const char *to)
+{
+    static const char *const commit[] = {"commit", "-q", "-a", "-m", "branch", NULL};
+    char *path = test_join(p->repo, name);
+    char *text = test_read_path(path, NULL);
+    char *at = strstr(text, from);
+    char *changed = NULL;
+
+    assert_non_null(at);
+    assert_true(asprintf(&changed, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) >=
+                0);
+    test_write_text(p->repo, name, changed);
+    project_git(p, commit);
+    free(changed);
+    free(text);
+    free(path);
+}
+
+static cJSON *last_line(const char *out)
+{
+    struct err e = ERR_INIT;
+    cJSON *j = NULL;
+    size_t len = strlen(out);
+    const char *line = out;
+
+    while (len > 0 && out[len - 1] == '\n')
+        len--;
+    for (const char *p = out; p < out + len; p++)
+        if (*p == '\n')
+            line = p + 1;
+    assert_int_equal(json_parse(line, (size_t) (out + len - line), NULL, &j, &e), 0);
+    return j;
+}
+
+static const char *text_at(const cJSON *object, const char *key)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsString(j) ? j->valuestring : "";
+}
+
+struct case_of_policy {
+    const char *source[2], *policy[2]; /* from, to */
+    int code;
+    const char *verdict, *own_audit, *own_acceptance;
+};
+
+static void check(const struct case_of_policy *c)
+{
+    char hex[DIGEST_HEX_SIZE];
+    struct project p;
+    struct test_run r;
+
+    project_new(&p, "ok", NULL);
+    char *base = baseline_of(&p, hex);
+
+    if (c->source[0])
+        change(&p, "workload.c", c->source[0], c->source[1]);
+    change(&p, "cleanrun.yaml", c->policy[0], c->policy[1]);
+    const char *const args[] = {"--baseline", base, "--baseline-sha256", hex, NULL};
+
+    project_measure(&p, args, &r);
+    if (r.code != c->code)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, c->code);
+    cJSON *j = last_line(r.out);
+    const cJSON *policy = json_get(j, "policy");
+
+    assert_string_equal(text_at(j, "verdict"), c->verdict);
+    assert_true(cJSON_IsTrue(json_get(policy, "differs")));
+    assert_string_equal(text_at(policy, "run_audit"), c->own_audit);
+    assert_string_equal(text_at(policy, "run_acceptance"), c->own_acceptance);
+    assert_non_null(strstr(text_at(policy, "text"), "gains nothing until reviewed"));
+    /* Evidence still replays: it holds what the run's own definition gives. */
+    char *path = project_out(&p, "audit.json");
+    char *own = test_read_path(path, NULL);
+
+    assert_non_null(strstr(own, c->own_audit));
+    free(own);
+    free(path);
+    path = project_out(&p, "audit.md");
+    own = test_read_path(path, NULL);
+    assert_non_null(strstr(own, "Judged by the policy reviewed with the baseline"));
+    free(own);
+    free(path);
+    cJSON_Delete(j);
+    test_run_fini(&r);
+    free(base);
+    project_free(&p);
+}
+
+static void a_loosened_tolerance_gains_nothing(void **state)
+{
+    static const struct case_of_policy c = {{"\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors"},
+                                            {"tolerance_pct: 10", "tolerance_pct: 90"},
+                                            1,
+                                            "REGRESSION",
+                                            "OK",
+                                            "PASS"};
+
+    (void) state;
+    check(&c);
+}
+
+static void a_loosened_check_gains_nothing(void **state)
+{
+    static const struct case_of_policy c = {
+        {"\\\"rate\\\": 7}, \\\"results\\\": {\\\"n\\\": 3, ",
+         "\\\"rate\\\": 8}, \\\"results\\\": {\\\"n\\\": 3, "},
+        {"equals: 7", "equals: 8"},
+        4,
+        "FAIL",
+        "NON_COMPARABLE",
+        "PASS"};
+
+    (void) state;
+    check(&c);
+}
+
+/* As on the server: a check that the branch adds judges nobody before it is reviewed. */
+static void a_tightened_check_waits_for_its_review(void **state)
+{
+    static const struct case_of_policy c = {
+        {NULL, NULL},
+        {"equals: 7}\n", "equals: 7}\n        - {name: n, path: /results/n, equals: 4}\n"},
+        0,
+        "OK",
+        "OK",
+        "FAIL"};
+
+    (void) state;
+    check(&c);
+}
+
+static void text_names_policy_metric_and_limit(void **state)
+{
+    char hex[DIGEST_HEX_SIZE];
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *base = baseline_of(&p, hex);
+    char *out = test_join(p.dir, "out");
+
+    change(&p, "workload.c", "\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors");
+    change(&p, "cleanrun.yaml", "tolerance_pct: 10", "tolerance_pct: 90");
+    const char *const args[] = {"run",  "g", "--out", out, "--baseline", base, "--baseline-sha256",
+                                hex, NULL};
+
+    project_cleanrun(&p, args, NULL, &r);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "gains nothing until reviewed"));
+    assert_non_null(strstr(r.err, "s/p.json: n 5, baseline 3, limit 3.3 items"));
+    assert_non_null(strstr(r.err, "REGRESSION"));
+    test_run_fini(&r);
+    free(out);
+    free(base);
+    project_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loosened_tolerance_gains_nothing),
+        cmocka_unit_test(a_loosened_check_gains_nothing),
+        cmocka_unit_test(a_tightened_check_waits_for_its_review),
+        cmocka_unit_test(text_names_policy_metric_and_limit),
+    };
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests_name("runner/reviewed", tests, NULL, NULL);
+}
