@@ -213,7 +213,7 @@ static int make(struct cli *c, const struct cli_args *a, struct runset *s, struc
         runset_judge(s, frame.required, e) < 0 || check_eligible(c, a, s, e) < 0 ||
         load_executable(a, s, e) < 0)
         return -1;
-    clock_rfc3339(clock_realtime_us(), false, created);
+    clock_rfc3339(clock_realtime_us(), true, created); /* as fine as the runs' own ends */
     if (runset_stage_copy(&stage, s, cli_get(a, "executable"), e) < 0 ||
         runset_stage_finish(&stage, s, &frame, key, &index, e) < 0)
         return -1;

@@ -12,6 +12,7 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "evidence/dsse.h"
 #include "evidence/keyring.h"
 #include "evidence/manifest.h"
 #include "evidence/verify.h"
@@ -20,25 +21,26 @@
 
 #define DETAIL_COLUMN 10
 
-/* A missing attestation is no failure to read: it is evidence that nobody signed. */
+/* Nothing beside the archive is no failure to read: it is evidence that nobody signed (decisions
+ * T4). A file that was named but is not there is: the check that was asked for can't be made. */
 static int read_attestation(const struct cli *c, const struct cli_args *a, char **out,
                             size_t *out_len, struct err *e)
 {
     const char *given = cli_get(a, "attestation");
     AUTO_FREE char *beside = NULL;
 
-    if (!given) {
-        if (asprintf(&beside, "%s.dsse.json", a->args[0]) < 0) {
-            beside = NULL; /* asprintf leaves it undefined */
-            return err_set(e, ERR_NOMEM, "verify.memory", "no memory for a file name");
-        }
-        given = beside;
+    if (!given && asprintf(&beside, "%s.dsse.json", a->args[0]) < 0) {
+        beside = NULL; /* asprintf leaves it undefined */
+        return err_set(e, ERR_NOMEM, "verify.memory", "no memory for a file name");
     }
-    if (file_read(given, LIMIT_ENVELOPE, out, out_len, e) == 0)
+    if (file_read(given ? given : beside, LIMIT_ENVELOPE, out, out_len, e) == 0)
         return 0;
-    if (e->kind != ERR_NOTFOUND && e->kind != ERR_LIMIT)
-        return -1;
-    cli_say(c, "attestation: %s", e->text);
+    if (e->kind != ERR_LIMIT && (given || e->kind != ERR_NOTFOUND))
+        return err_wrap(e, "attestation");
+    cli_say(c, "attestation: %s%s", e->text,
+            given || e->kind != ERR_NOTFOUND
+                ? ""
+                : "; without one nobody vouches for the archive (--attestation FILE names another)");
     *e = (struct err) ERR_INIT;
     return 0;
 }
@@ -119,6 +121,7 @@ static int check_requirement(const struct manifest *m, const char *word, bool *o
 static int check_requirements(const struct cli *c, const struct cli_args *a,
                               const struct manifest *m, bool *out_met, struct err *e)
 {
+    const char *json = cli_get(a, "json");
     const char *list;
     bool all = true;
 
@@ -132,8 +135,9 @@ static int check_requirements(const struct cli *c, const struct cli_args *a,
                 return err_set(e, ERR_NOMEM, "verify.memory", "no memory");
             if (check_requirement(m, word, &met, e) < 0)
                 return -1;
-            if (!met)
-                cli_say(c, "required, but not so: %s", word);
+            if (!met) /* flushed and checked by main */
+                (void) fprintf(json && !strcmp(json, "-") ? c->err : c->out,
+                               "REQUIREMENT NOT MET: %s\n", word);
             all = all && met;
             p += n;
             if (!*p)
@@ -142,6 +146,25 @@ static int check_requirements(const struct cli *c, const struct cli_args *a,
     }
     *out_met = all;
     return 0;
+}
+
+/* Who claims to have signed what no trusted key did: a claim only, but it tells which key to look
+ * for. */
+static void tell_signer(const struct cli *c, const struct verify_input *in)
+{
+    AUTO_DSSE struct dsse d = {.payload = NULL};
+    struct err ignored = ERR_INIT;
+
+    if (!in->envelope || dsse_parse(in->envelope, in->envelope_len, &d, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < d.n; i++) {
+        if (d.signatures[i].keyid[0])
+            cli_say(c,
+                    "the signature names key %.100s: to trust it get that public key from whoever "
+                    "runs the machine, compare the id (cleanrun key show PUB.pem) and give --key "
+                    "PUB.pem",
+                    d.signatures[i].keyid);
+    }
 }
 
 static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct err *e)
@@ -173,6 +196,8 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
     if (!ev) {
         if (keyring_count(ring) == 0)
             cli_say(c, "no key is trusted: give --key PUB.pem");
+        if (report.code && strcmp(report.code, "IN-KEY") == 0)
+            tell_signer(c, &in);
         *out_exit = EXIT_INVALID;
         return 0;
     }
@@ -213,8 +238,9 @@ const struct command command_verify = {
                 "  cleanrun verify evidence.tar --key pub.pem --require clean,pass,mode=clean\n",
     .notes = "VALID means: a trusted key signed exactly these bytes and everything inside agrees.\n"
              "It does not mean that the result is good; --require asks for that.\n"
+             "Without an attestation beside the archive it is INVALID: nobody signed it.\n"
              "Exit: 0 valid, 5 INVALID, 4 valid but a requirement is unmet, 2 the check could not "
-             "be made.\n",
+             "be made (a file that was named can't be read).\n",
     COMMAND_OPTIONS(options),
     .min_args = 1,
     .max_args = 1,

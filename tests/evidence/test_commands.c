@@ -163,22 +163,25 @@ static void verify_shows_every_stage(void **state)
 
 static void verify_without_proof_is_invalid(void **state)
 {
-    AUTO_FREE char *none = test_join(fx.dir, "none.json");
+    AUTO_FREE char *alone = test_join(fx.dir, "alone.tar");
     AUTO_FREE char *big = test_join(fx.dir, "big.json");
     AUTO_FREE char *bytes = calloc(1, 300000);
+    size_t len = 0;
+    AUTO_FREE char *archive = fixture_archive(&fx, &len);
 
     (void) state;
     assert_non_null(bytes);
     memset(bytes, ' ', 299999);
     test_write_text(fx.dir, "big.json", bytes);
+    test_write(fx.dir, "alone.tar", archive, len);
     {
         AUTO_RESULT struct result r = RUN(command_verify, fx.tar);
-        expect("no key", &r, EXIT_INVALID, "INVALID (IN-KEY)", "give --key");
+        expect("no key", &r, EXIT_INVALID, "INVALID (IN-KEY)", "the signature names key ");
     }
     {
         AUTO_RESULT struct result r =
-            RUN(command_verify, fx.tar, "--key", pub_path, "--attestation", none);
-        expect("no attestation", &r, EXIT_INVALID, "INVALID (IN-SIGNATURE)", "none.json");
+            RUN(command_verify, alone, "--key", pub_path);
+        expect("no attestation", &r, EXIT_INVALID, "INVALID (IN-SIGNATURE)", "alone.tar.dsse.json");
     }
     {
         AUTO_RESULT struct result r =
@@ -204,6 +207,11 @@ static void verify_exits_2_when_it_cannot_look(void **state)
     {
         AUTO_RESULT struct result r = RUN(command_verify, none, "--key", pub_path);
         expect("no archive", &r, EXIT_USAGE, "", "none");
+    }
+    {
+        AUTO_RESULT struct result r =
+            RUN(command_verify, fx.tar, "--key", pub_path, "--attestation", none);
+        expect("no such attestation", &r, EXIT_USAGE, "", "attestation: ");
     }
     {
         AUTO_RESULT struct result r = RUN(command_verify, fx.dir, "--key", pub_path);
@@ -267,6 +275,12 @@ static void requirements_are_not_integrity(void **state)
 
         if (r.code != rows[i].code)
             fail_msg("%s: %d (expected %d)", rows[i].words, r.code, rows[i].code);
+        if (r.code == EXIT_FAIL) { /* the failure is the last that is said */
+            const char *unmet = strstr(r.out, "\nREQUIREMENT NOT MET: ");
+
+            assert_non_null(unmet);
+            assert_null(strstr(unmet, "VALID"));
+        }
         assert_int_equal(broken.code, rows[i].code == EXIT_USAGE ? EXIT_USAGE : EXIT_INVALID);
     }
 }
