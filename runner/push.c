@@ -270,6 +270,17 @@ static void tell_reasons(struct cli *c, const cJSON *document)
     }
 }
 
+/* What stands in the commit's check instead of this run's OK. */
+static void tell_check(struct cli *c, const cJSON *document)
+{
+    const cJSON *check = json_get(document, "check");
+    const cJSON *text = json_get(check, "description");
+    const cJSON *run = json_get(check, "run");
+
+    if (cJSON_IsString(text))
+        cli_say(c, "%s (run %s)", text->valuestring, cJSON_IsString(run) ? run->valuestring : "?");
+}
+
 /* 200 and 201 carry the verdict; 422 a problem with reasons, which is the verdict INVALID. */
 static int tell_verdict(const struct upload *u, const struct http_reply *reply, int *out_exit,
                         struct err *e)
@@ -299,6 +310,7 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
     if (cJSON_IsString(text))
         cli_say(u->c, "%s", text->valuestring);
     tell_reasons(u->c, j);
+    tell_check(u->c, j);
     const cJSON *page = json_get(json_get(j, "links"), "page");
 
     if (cJSON_IsString(page)) {

@@ -55,14 +55,16 @@ static void draw(struct buf *out, const char *word)
                left + right / 2, word);
 }
 
-/* The newest run that has a verdict; "no data" before there is one. Words of the registry only. */
+/* The newest run that has a verdict, or what stands against its OK in its commit's check; "no data" before there is one. Words of the registry only. */
 static const char *newest_word(const cJSON *gate)
 {
     const cJSON *run = NULL;
 
     cJSON_ArrayForEach(run, json_get(gate, "runs"))
     {
-        const char *word = cJSON_GetStringValue(json_get(run, "verdict"));
+        const char *stands = cJSON_GetStringValue(json_get(json_get(run, "check"), "verdict"));
+        const char *own = cJSON_GetStringValue(json_get(run, "verdict"));
+        const char *word = stands ? stands : own;
         enum verdict v = VERDICT_MAX;
 
         if (word && verdict_parse(word, &v))

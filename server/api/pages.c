@@ -103,6 +103,37 @@ struct content *page_content(struct request *q, const char *name, const cJSON *d
     return c;
 }
 
+/* The comparison with, below its status, what stands against its OK in the commit's check. */
+static int write_markdown(const cJSON *document, const cJSON *audit, char **out, size_t *out_len,
+                          struct err *e)
+{
+    static const char before[] = "\n\nbaseline: ";
+    const char *stands =
+        cJSON_GetStringValue(json_get(json_get(document, "check"), "description"));
+    const char *run = cJSON_GetStringValue(json_get(json_get(document, "check"), "run"));
+    AUTO_FREE char *bytes = NULL;
+    AUTO_BUF struct buf b = {.data = NULL};
+    const char *at;
+    size_t len = 0;
+
+    if (audit_markdown(audit, &bytes, &len, e) < 0)
+        return -1;
+    at = stands && run ? strstr(bytes, before) : NULL;
+    if (!at) {
+        *out = STEAL(bytes);
+        *out_len = len;
+        return 0;
+    }
+    buf_init(&b, LIMIT_MIB(17));
+    buf_put(&b, bytes, (size_t) (at - bytes));
+    buf_printf(&b, "\n\ncheck: %s (run %s)", stands, run);
+    buf_puts(&b, at);
+    if (buf_check(&b, e) < 0)
+        return -1;
+    *out = buf_take(&b, out_len);
+    return *out ? 0 : err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+}
+
 /* The comparison as the forge comment shows it. */
 static struct content *markdown_content(const cJSON *document, struct err *e)
 {
@@ -115,7 +146,7 @@ static struct content *markdown_content(const cJSON *document, struct err *e)
         (void) err_set(e, ERR_NOTFOUND, "page.markdown", "there is no comparison");
         return NULL;
     }
-    if (audit_markdown(audit, &bytes, &len, e) < 0)
+    if (write_markdown(document, audit, &bytes, &len, e) < 0)
         return NULL;
     c = content_bytes(TYPE_MARKDOWN, bytes, len);
     if (!c)

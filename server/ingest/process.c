@@ -14,6 +14,7 @@
 #include "server/ingest/ingest.h"
 #include "server/ingest/job.h"
 #include "server/ingest/judge.h"
+#include "server/store/doc.h"
 #include "server/store/documents.h"
 
 void ingest_result_fini(struct ingest_result *r)
@@ -347,6 +348,40 @@ static int process(struct job *j, struct err *e)
     return process_valid(j, e);
 }
 
+/* Where something stands in the commit's check instead of this run's OK, the answer says so
+ * ("check"). The stored answer is not touched: it says what was found, this says what holds. */
+static int add_check(struct store *s, struct ingest_result *out, struct err *e)
+{
+    const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL,
+                                       .max_tokens = LIMIT_JSON_TOKENS * 4};
+    AUTO_STORE_RUN struct store_run run = {.id = 0};
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
+    AUTO_BUF struct buf b = {.data = NULL};
+    char *bytes;
+    size_t len = 0;
+
+    if (json_parse(out->body, out->body_len, &limits, &d.root, e) < 0 ||
+        store_read_open(s, &r, e) < 0 || store_run_read(r.db, out->run, &run, e) < 0 ||
+        check_of_stored(r.db, &run, &d, e) < 0)
+        return -1;
+    if (d.failed)
+        return no_memory(e);
+    if (!cJSON_IsObject(json_get(d.root, "check")))
+        return 0;
+    buf_init(&b, LIMIT_CANONICAL);
+    json_write(&b, d.root, JSON_PRETTY);
+    if (buf_check(&b, e) < 0)
+        return -1;
+    bytes = buf_take(&b, &len);
+    if (!bytes)
+        return no_memory(e);
+    free(out->body);
+    out->body = bytes;
+    out->body_len = len;
+    return 0;
+}
+
 void ingest_process(struct store *s, const struct ingest_request *r, int64_t received_us,
                     struct ingest_result *out)
 {
@@ -354,7 +389,9 @@ void ingest_process(struct store *s, const struct ingest_request *r, int64_t rec
     struct err e = ERR_INIT;
 
     *out = (struct ingest_result){.outcome = INGEST_FAILED};
-    if (process(&j, &e) < 0) {
+    if (process(&j, &e) < 0 ||
+        ((out->outcome == INGEST_STORED || out->outcome == INGEST_REPEATED) &&
+         add_check(s, out, &e) < 0)) {
         ingest_result_fini(out);
         out->outcome = INGEST_FAILED;
         out->err = e;

@@ -27,6 +27,7 @@ struct check_attempt {
     const char *baseline;
     struct digest executable;
     bool has_executable;
+    const char *source; /* fingerprint of a clean source, else NULL */
 };
 
 struct check_row {
@@ -135,8 +136,15 @@ static int read_expected(struct check *c, struct db *db, int64_t project_id, str
     return rc;
 }
 
+/* only: rows of this gate and class alone, NULL: all. */
+static bool wanted(const struct query *q, const struct check_row *only)
+{
+    return !only || (strcmp(query_get_text(q, RUN_GATE), only->gate) == 0 &&
+                     strcmp(query_get_text(q, RUN_CLASS), only->machine_class) == 0);
+}
+
 static int read_runs(struct check *c, struct db *db, int64_t project_id, const char *commit,
-                     struct err *e)
+                     const struct check_row *only, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(db, SQL_RUNS_OF_COMMIT);
     bool row = false;
@@ -145,11 +153,13 @@ static int read_runs(struct check *c, struct db *db, int64_t project_id, const c
     query_int(&q, project_id);
     query_text(&q, commit);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        struct check_row *r =
-            row_for(c, query_get_text(&q, RUN_GATE), query_get_text(&q, RUN_CLASS), e);
         struct check_attempt a = {.complete = true, .at_us = query_get_int(&q, RUN_RECEIVED)};
+        struct check_row *r;
         bool failed = false;
 
+        if (!wanted(&q, only))
+            continue;
+        r = row_for(c, query_get_text(&q, RUN_GATE), query_get_text(&q, RUN_CLASS), e);
         if (!r)
             return -1;
         if (!verdict_parse(query_get_text(&q, RUN_VERDICT), &a.verdict))
@@ -158,6 +168,8 @@ static int read_runs(struct check *c, struct db *db, int64_t project_id, const c
         a.description = keep(c, query_get_text(&q, RUN_DESCRIPTION), &failed);
         a.baseline = keep(c, query_get_text(&q, RUN_BASELINE), &failed);
         a.has_executable = query_get_digest(&q, RUN_EXECUTABLE, &a.executable);
+        if (!query_get_int(&q, RUN_DIRTY))
+            a.source = keep(c, query_get_text(&q, RUN_FINGERPRINT), &failed);
         a.regressed = query_get_int(&q, RUN_REVOKED) == 0 &&
                       strcmp(query_get_text(&q, RUN_RECORDED), "REGRESSION") == 0;
         if (failed)
@@ -211,10 +223,22 @@ static int read_deadline(struct check *c, struct db *db, const struct store_proj
     return 0;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+static bool same_executable(const struct check_attempt *a, const struct check_attempt *b)
+{
+    return a->has_executable && b->has_executable && digest_equal(&a->executable, &b->executable);
+}
+
+/* The same program: the same executable, or one built from the same clean source (attempts are of
+ * one commit): a build that is not reproducible gives another executable each time. */
 static bool same_question(const struct check_attempt *a, const struct check_attempt *b)
 {
-    return a->has_executable && b->has_executable && digest_equal(&a->executable, &b->executable) &&
-           a->baseline && b->baseline && strcmp(a->baseline, b->baseline) == 0;
+    return (same_executable(a, b) || same_text(a->source, b->source)) &&
+           same_text(a->baseline, b->baseline);
 }
 
 /* The last `confirm` answers to the same question were all OK. */
@@ -231,7 +255,7 @@ static bool confirmed(const struct check_row *r, const struct check_attempt *ok)
     return agree >= r->confirm;
 }
 
-/* Measuring the same executable until it is green is no answer: an earlier REGRESSION against the
+/* Measuring the same program until it is green is no answer: an earlier REGRESSION against the
  * same baseline stands. */
 static const struct check_attempt *standing_regression(const struct check_row *r,
                                                        const struct check_attempt *ok)
@@ -289,8 +313,8 @@ static int answer_row(struct check *c, struct check_row *r, struct err *e)
     r->decided_by = stands;
     r->verdict = VERDICT_REGRESSION;
     r->description = arena_printf(
-        &c->arena, "REGRESSION of the same executable in run %s; its later OK does not count",
-        stands->run);
+        &c->arena, "REGRESSION of the same %s in run %s; its later OK does not count",
+        same_executable(stands, latest) ? "executable" : "source", stands->run);
     return r->description ? 0 : arena_full(e);
 }
 
@@ -375,7 +399,7 @@ static int compare_rows(const void *a, const void *b)
 static int fill(struct check *c, struct db *db, const struct store_project *p, const char *commit,
                 struct err *e)
 {
-    if (read_expected(c, db, p->id, e) < 0 || read_runs(c, db, p->id, commit, e) < 0 ||
+    if (read_expected(c, db, p->id, e) < 0 || read_runs(c, db, p->id, commit, NULL, e) < 0 ||
         read_refused(c, db, p->id, commit, e) < 0 || read_deadline(c, db, p, commit, e) < 0)
         return -1;
     for (size_t i = 0; i < c->n; i++) {
@@ -403,6 +427,68 @@ int check_commit(struct db *db, const struct check_question *q, struct json_doc 
         list = json_add_array(d, parent, "gates");
         for (size_t i = 0; i < c.n; i++)
             write_row(&c.rows[i], q->name, d, list);
+    }
+    arena_fini(&c.arena);
+    return rc;
+}
+
+/* One run's part of the check. */
+
+static int read_confirm(struct check_row *row, struct db *db, const struct check_run *r,
+                        struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_CURRENT);
+    bool there = false;
+
+    query_int(&q, r->project_id);
+    query_text(&q, r->gate);
+    query_text(&q, r->machine_class);
+    if (query_step(&q, &there, e) < 0)
+        return -1;
+    row->confirm = there ? confirm_of(&q) : 0;
+    return 0;
+}
+
+static void write_standing(const struct check_row *row, const struct check_run *r,
+                           struct json_doc *d, cJSON *parent)
+{
+    const struct check_attempt *by = row->decided_by;
+    const char *word = verdict_word(row->verdict);
+    bool later = false;
+    cJSON *o;
+
+    if (row->verdict == VERDICT_OK || !by) {
+        json_add_null(d, parent, "check");
+        return;
+    }
+    for (const struct check_attempt *a = row->first; a && a != by; a = a->next)
+        later = later || same_text(a->run, r->run);
+    o = json_add_object(d, parent, "check");
+    json_add_string(d, o, "verdict", word);
+    doc_format(d, o, "description",
+               later ? "OK, but a later run of this commit is %s: the check is %s"
+                     : "OK, but an earlier run of this program was %s: the check stays %s",
+               word, word);
+    json_add_string(d, o, "run", by->run);
+    doc_run_url(d, o, "run_url", by->run, by->baseline);
+}
+
+int check_of_run(struct db *db, const struct check_run *r, struct json_doc *d, cJSON *parent,
+                 struct err *e)
+{
+    struct check_row row = {.gate = r->gate, .machine_class = r->machine_class};
+    struct check c = {.rows = &row, .n = 1};
+    int rc = -1;
+
+    if (!r->verdict || strcmp(r->verdict, "OK") != 0) {
+        json_add_null(d, parent, "check");
+        return 0;
+    }
+    arena_init(&c.arena, ARENA_MAX);
+    if (read_confirm(&row, db, r, e) == 0 &&
+        read_runs(&c, db, r->project_id, r->commit, &row, e) == 0 && answer_row(&c, &row, e) == 0) {
+        write_standing(&row, r, d, parent);
+        rc = 0;
     }
     arena_fini(&c.arena);
     return rc;

@@ -90,6 +90,29 @@ struct check_question {
     const char *commit;
     int64_t now_us;
 };
+/* check.c: what stands in the check of a run's commit, for its gate and class, instead of the run's
+ * own OK. Adds "check" to parent: null when the run's verdict is not OK or the check says OK, too;
+ * else {verdict, description: "OK, but …", run: whose verdict stands, run_url}. */
+struct check_run {
+    int64_t project_id;
+    const char *gate, *machine_class, *commit, *run;
+    const char *verdict; /* of the run, as it stands; NULL: none */
+};
+int check_of_run(struct db *db, const struct check_run *r, struct json_doc *d, cJSON *parent,
+                 struct err *e) MUST_CHECK;
+/* The same of a run at hand, into the document's root. */
+static inline int MUST_CHECK check_of_stored(struct db *db, const struct store_run *run,
+                                             struct json_doc *d, struct err *e)
+{
+    const struct check_run ask = {.project_id = run->project_id,
+                                  .gate = run->gate,
+                                  .machine_class = run->machine_class,
+                                  .commit = run->commit,
+                                  .run = run->run,
+                                  .verdict = run->verdict};
+
+    return check_of_run(db, &ask, d, NULL, e);
+}
 /* check.c: the rows and the verdict of one commit. Adds "verdict", "description" and "gates" to
  * parent. */
 int check_commit(struct db *db, const struct check_question *q, struct json_doc *d, cJSON *parent,

@@ -255,7 +255,13 @@ static void add_steps(struct compare *c)
         approve, sizeof approve,
         "cleanrun-server baseline approve %s --project %s --gate %s --reviewer NAME --reason TEXT",
         c->run.run, c->run.project, c->run.gate); /* a cut hint is still a hint */
-    if (v == VERDICT_OK) {
+    if (v == VERDICT_OK && cJSON_IsObject(json_get(c->d.root, "check"))) {
+        doc_step(&c->d, list,
+                 "This run is inside all limits, but the commit's check is not: look at the run "
+                 "whose verdict stands. Measuring again does not change it unless the gate's "
+                 "`confirm` rule says so; a commit that cures it does.",
+                 NULL);
+    } else if (v == VERDICT_OK) {
         doc_step(&c->d, list, "Nothing to do: the run is inside all limits.", NULL);
     } else if (v == VERDICT_REGRESSION) {
         doc_step(&c->d, list, "Measure this commit again on your machine:", again);
@@ -303,6 +309,10 @@ static int write_compare(struct compare *c, const char *other, bool damaged, str
     json_add_string(&c->d, NULL, "project", c->run.project);
     json_add_string(&c->d, NULL, "gate", c->run.gate);
     json_add_string(&c->d, NULL, "verdict", c->stored ? c->run.verdict : NULL);
+    if (!c->stored)
+        json_add_null(&c->d, NULL, "check");
+    else if (check_of_stored(r.db, &c->run, &c->d, e) < 0)
+        return -1;
     json_add_copy(&c->d, NULL, "audit", c->audit);
     if (c->acceptance)
         json_add_copy(&c->d, NULL, "acceptance", c->acceptance);

@@ -81,27 +81,50 @@ static void bind_visible(struct query *q, const struct gates *g)
         query_null(q);
 }
 
+/* The gate's answer: the newest run's, unless the check of its commit stands against its OK. */
+static int add_answer(struct gates *g, cJSON *o, const struct query *q, struct err *e)
+{
+    const struct check_run ask = {.project_id = query_get_int(q, RUN_PROJECT),
+                                  .gate = query_get_text(q, RUN_GATE),
+                                  .machine_class = query_get_text(q, RUN_CLASS),
+                                  .commit = query_get_text(q, RUN_COMMIT),
+                                  .run = query_get_text(q, RUN_RUN),
+                                  .verdict = query_get_text(q, RUN_VERDICT)};
+    const cJSON *stands;
+    const char *word;
+    enum verdict v;
+
+    if (check_of_run(g->db, &ask, g->d, o, e) < 0)
+        return -1;
+    stands = json_get(o, "check");
+    word = cJSON_IsObject(stands) ? json_get(stands, "verdict")->valuestring : ask.verdict;
+    json_add_string(g->d, o, "verdict", word);
+    json_add_string(g->d, o, "run_verdict", ask.verdict);
+    json_add_string(g->d, o, "description",
+                    cJSON_IsObject(stands) ? json_get(stands, "description")->valuestring
+                                           : query_get_text(q, RUN_DESCRIPTION));
+    if (verdict_parse(word, &v))
+        g->totals[v]++;
+    return 0;
+}
+
 static int add_gate(struct gates *g, const struct query *q, struct err *e)
 {
     const char *project = query_get_text(q, RUN_PROJECT_NAME);
     const char *gate = query_get_text(q, RUN_GATE);
     const char *machine_class = query_get_text(q, RUN_CLASS);
-    const char *word = query_get_text(q, RUN_VERDICT);
     cJSON *o = json_add_object(g->d, g->list, NULL);
-    enum verdict v;
 
     json_add_string(g->d, o, "project", project);
     json_add_string(g->d, o, "gate", gate);
     json_add_string(g->d, o, "class", machine_class);
-    json_add_string(g->d, o, "verdict", word);
-    json_add_string(g->d, o, "description", query_get_text(q, RUN_DESCRIPTION));
+    if (add_answer(g, o, q, e) < 0)
+        return -1;
     json_add_string(g->d, o, "run", query_get_text(q, RUN_RUN));
     json_add_string(g->d, o, "commit", query_get_text(q, RUN_COMMIT));
     doc_time(g->d, o, "at", query_get_int(q, RUN_RECEIVED));
     doc_run_url(g->d, o, "url", query_get_text(q, RUN_RUN), query_get_text(q, RUN_BASELINE));
     doc_format(g->d, o, "gate_url", "/p/%s/%s", project, gate);
-    if (verdict_parse(word, &v))
-        g->totals[v]++;
     if (g->with_baseline && add_current_baseline(g->d, o, g->db, query_get_int(q, RUN_PROJECT),
                                                  gate, machine_class, e) < 0)
         return -1;
@@ -137,7 +160,9 @@ static void add_refused(struct gates *g, const struct query *q)
     json_add_string(g->d, o, "project", project);
     json_add_string(g->d, o, "gate", gate);
     json_add_string(g->d, o, "class", machine_class);
+    json_add_null(g->d, o, "check");
     json_add_string(g->d, o, "verdict", "INVALID");
+    json_add_string(g->d, o, "run_verdict", "INVALID");
     doc_format(g->d, o, "description", "INVALID %s: %.100s", query_get_text(q, ATTEMPT_CODE),
                query_get_text(q, ATTEMPT_DETAIL));
     json_add_string(g->d, o, "run", query_get_text(q, ATTEMPT_RUN));

@@ -273,7 +273,7 @@ static int write_run(struct run_doc *r, struct err *e)
         return -1;
     json_add_copy(&r->d, NULL, "manifest", manifest);
     if (add_evidence(r, runner, e) < 0 || add_stored(r, "acceptance", STORE_ACCEPTANCE, e) < 0 ||
-        add_verdict(r, e) < 0 || add_files(r, e) < 0 || add_measured(r, manifest, e) < 0)
+        add_verdict(r, e) < 0 || check_of_stored(r->db, run, &r->d, e) < 0 || add_files(r, e) < 0 || add_measured(r, manifest, e) < 0)
         return -1;
     add_steps(r);
     add_links(r);

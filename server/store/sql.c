@@ -49,7 +49,7 @@ const char sql_migration_add[] =
     " r.archive_size, r.keyid, r.started_us, r.finished_us, r.received_us, " VERDICT_NOW           \
     ", " DESCRIPTION_NOW ", r.baseline,"                                                           \
     " r.executable, n.name, r.experiment, r.policy, CASE WHEN " REVOKED                            \
-    " THEN n.revoked_since_us ELSE 0 END, " DAMAGED ", r.verdict"
+    " THEN n.revoked_since_us ELSE 0 END, " DAMAGED ", r.verdict, r.fingerprint"
 #define RUN_FROM                                                                                   \
     " FROM runs r JOIN projects p ON p.id = r.project JOIN runners n ON n.id = r.runner "
 

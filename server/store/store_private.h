@@ -84,6 +84,7 @@ enum run_column {
     RUN_REVOKED,  /* since when, when that is before the run was received; else 0 */
     RUN_DAMAGED,  /* its stored evidence was found damaged */
     RUN_RECORDED, /* the verdict as it was given */
+    RUN_FINGERPRINT,
 };
 
 /* Columns of BASELINE_COLUMNS. */

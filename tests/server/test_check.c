@@ -115,6 +115,7 @@ static void retrying_until_green_is_red(void **state)
 {
     struct store_fixture *f = fixture(state);
     AUTO_JSON cJSON *j = NULL;
+    AUTO_JSON cJSON *j2 = NULL;
 
     baseline(f, NULL);
     run(f, 2, 2, "REGRESSION");
@@ -128,9 +129,60 @@ static void retrying_until_green_is_red(void **state)
     for (int i = 0; i < 3; i++)
         run(f, 1.3 - i / 1000.0, 2, "OK");
     expect(f, PACKAGE_COMMIT, "REGRESSION");
-    /* Another executable is another question. */
+    /* Nor does another executable of the same source: some builds are never the same twice. */
     run(f, 1.31, 3, "OK");
-    expect(f, PACKAGE_COMMIT, "OK");
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    j2 = check(f, PACKAGE_COMMIT);
+    assert_non_null(strstr(text_at(j2, "/gates/0/description"), "of the same source in run"));
+}
+
+/* Wherever the green run shows, so does what stands against it. */
+static void standing_regression_shows_everywhere(void **state)
+{
+    static const char said[] =
+        "OK, but an earlier run of this program was REGRESSION: the check stays REGRESSION";
+    struct store_fixture *f = fixture(state);
+    const struct store_viewer viewer = {.all = true};
+    AUTO_JSON cJSON *home = NULL;
+    AUTO_JSON cJSON *project = NULL;
+    AUTO_JSON cJSON *gate = NULL;
+    AUTO_JSON cJSON *run_doc = NULL;
+    AUTO_JSON cJSON *compare = NULL;
+    AUTO_JSON cJSON *answer = NULL;
+    struct ingest_result r;
+    struct package red;
+    struct package green;
+
+    baseline(f, NULL);
+    store_fixture_run(f, &(struct package_options){.probes = 2, .executable = 2}, "REGRESSION",
+                      &red);
+    package_make(&(struct package_options){.probes = 1.31, .executable = 3}, f->key, &green);
+    store_fixture_push(f, &green, &r);
+    assert_int_equal(r.outcome, INGEST_STORED);
+    MUST(json_parse(r.body, r.body_len, NULL, &answer, E));
+    assert_string_equal(text_at(answer, "/verdict"), "OK");
+    assert_string_equal(text_at(answer, "/check/verdict"), "REGRESSION");
+    assert_string_equal(text_at(answer, "/check/description"), said);
+    assert_string_equal(text_at(answer, "/check/run"), red.run);
+    ingest_result_fini(&r);
+    MUST(doc_home(f->store, &viewer, &home, E));
+    MUST(doc_project(f->store, PACKAGE_PROJECT, &project, E));
+    MUST(doc_gate(f->store, PACKAGE_PROJECT, PACKAGE_GATE, &gate, E));
+    MUST(doc_run(f->store, green.run, &run_doc, E));
+    MUST(doc_compare(f->store, green.run, text_at(answer, "/baseline"), &compare, E));
+    assert_string_equal(text_at(home, "/gates/0/verdict"), "REGRESSION");
+    assert_string_equal(text_at(home, "/gates/0/run_verdict"), "OK");
+    assert_string_equal(text_at(home, "/gates/0/description"), said);
+    assert_true(at(home, "/totals/OK")->valuedouble < 1);
+    assert_string_equal(text_at(project, "/gates/0/verdict"), "REGRESSION");
+    assert_string_equal(text_at(gate, "/runs/0/verdict"), "OK");
+    assert_string_equal(text_at(gate, "/runs/0/check/description"), said);
+    assert_true(cJSON_IsNull(at(gate, "/runs/1/check")));
+    assert_string_equal(text_at(run_doc, "/check/run"), red.run);
+    assert_string_equal(text_at(compare, "/check/description"), said);
+    assert_null(strstr(text_at(compare, "/next/0/text"), "Nothing to do"));
+    package_free(&red);
+    package_free(&green);
 }
 
 static void confirm_rule_lets_agreeing_runs_decide(void **state)
@@ -330,6 +382,7 @@ int main(void)
         T(verdict_of_the_only_gate_is_the_check),
         T(deleted_gate_is_not_green),
         T(retrying_until_green_is_red),
+        T(standing_regression_shows_everywhere),
         T(confirm_rule_lets_agreeing_runs_decide),
         T(latest_complete_attempt_decides),
         T(diagnostic_run_is_no_answer),
