@@ -24,9 +24,9 @@ static const struct yaml_node *at(const struct yaml_node *n, const char *path)
         size_t index = 0;
 
         for (; child; child = child->next, index++) {
-            if (n->kind == YAML_LIST ? index == (size_t) (*path - '0')
-                                     : strlen(child->key) == len &&
-                                           memcmp(child->key, path, len) == 0)
+            if (n->kind == YAML_LIST
+                    ? index == (size_t) (*path - '0')
+                    : strlen(child->key) == len && memcmp(child->key, path, len) == 0)
                 break;
         }
         n = child;
@@ -102,14 +102,13 @@ static void the_gitlab_verdict_always_asks(void **state)
     free(text);
 }
 
-static const char fake_curl[] =
-    "#!/bin/sh\n"
-    "for url; do :; done\n"
-    "name=$(printf '%s' \"${url#http://s}\" | tr / _)\n"
-    "echo \"$*\" >> \"$FAKE/asked\"\n"
-    "n=$(grep -c \"$url\\$\" \"$FAKE/asked\")\n"
-    "[ ! -f \"$FAKE/$name.$n\" ] || name=$name.$n\n"
-    "cat \"$FAKE/$name\" 2>/dev/null || exit 22\n";
+static const char fake_curl[] = "#!/bin/sh\n"
+                                "for url; do :; done\n"
+                                "name=$(printf '%s' \"${url#http://s}\" | tr / _)\n"
+                                "echo \"$*\" >> \"$FAKE/asked\"\n"
+                                "n=$(grep -c \"$url\\$\" \"$FAKE/asked\")\n"
+                                "[ ! -f \"$FAKE/$name.$n\" ] || name=$name.$n\n"
+                                "cat \"$FAKE/$name\" 2>/dev/null || exit 22\n";
 
 static const char check_name[] = "_api_v1_projects_o_n_commits_abc_check";
 
@@ -121,8 +120,8 @@ static void run_script(const char *dir, const char *heading, struct test_run *r)
     char *tree = test_join(dir, "tree");
     char fake[4096];
     char path[8192];
-    const char *const env[] = {
-        fake, path, "SERVER=http://s", "PROJECT=o/n", "SHA=abc", "TURNS=3", "PAUSE=1", NULL};
+    const char *const env[] = {fake,      path,      "SERVER=http://s", "PROJECT=o/n",
+                               "SHA=abc", "TURNS=3", "PAUSE=1",         NULL};
     const char *const argv[] = {"sh", "script.sh", NULL};
 
     (void) snprintf(fake, sizeof fake, "FAKE=%s/fake", dir);
@@ -180,8 +179,8 @@ static int ask(const char *first, const char *second, int *out_asked)
 
 static void only_ok_passes(void **state)
 {
-    static const char *const others[] = {"REGRESSION", "NON_COMPARABLE", "FAIL", "INVALID",
-                                         "ERROR",      "ok",             "",     "<html>"};
+    static const char *const others[] = {
+        "REGRESSION", "NON_COMPARABLE", "FAIL", "INVALID", "ERROR", "ok", "", "<html>"};
     int asked = 0;
 
     (void) state;
