@@ -358,6 +358,15 @@ static bool same_executable(const struct audit_input *in)
     return baseline && current && json_equal(baseline, current);
 }
 
+/* Known to be the same tree; an interpreter is the same executable whatever it reads from there. */
+static bool same_source(const struct audit_input *in)
+{
+    const cJSON *baseline = pointer_get(in->baseline.manifest, "/source/start/fingerprint");
+    const cJSON *current = pointer_get(in->current.manifest, "/source/start/fingerprint");
+
+    return cJSON_IsString(baseline) && baseline->valuestring[0] && cJSON_IsString(current) && json_equal(baseline, current);
+}
+
 static enum verdict verdict_of(const struct run *r)
 {
     if (r->invalid)
@@ -387,6 +396,7 @@ static int write_document(struct run *r, struct audit *out, struct err *e)
     add_reviewed(d, r->in);
     add_side(d, "current", &r->in->current);
     json_add_bool(d, NULL, "same_executable", same_executable(r->in));
+    json_add_bool(d, NULL, "same_source", same_source(r->in));
     json_add_int(d, NULL, "expected_comparisons", (int64_t) r->f.expected);
     json_add_int(d, NULL, "made_comparisons", (int64_t) r->f.made);
     add_paths(d, r);

@@ -3,10 +3,10 @@
  * same experiment with complete coverage; otherwise NON_COMPARABLE with every reason, never a number.
  * Knows nothing of signatures or archives: its callers hand in what they trust.
  *
- * cleanrun-audit/1, beyond design §7: {definition{experiment_sha256, policy_sha256}, same_executable, expected_comparisons,
+ * cleanrun-audit/1, beyond design §7: {definition{experiment_sha256, policy_sha256}, same_executable, same_source, expected_comparisons,
  * made_comparisons, paths[{path, status: compared|refused|missing|unreadable}], identity{…, not_recorded[]},
  * coverage{…, not_compared[], unreadable[{side, path, problem}], ungated[{path, metric, current}]}}; a comparison also has
- * delta, floor, limit (the last value that passes; null when none regresses) and baseline_from (the stand-in's pointer).
+ * delta, floor, limit (the last value that passes; null when none regresses, and when the metric is not gated) and baseline_from (the stand-in's pointer).
  * expected = gated members of the baseline and informational ones both sides have; OK implies made == expected > 0.
  * identity.different[] has `elements` for lists and objects; a path of null means the manifests.
  */

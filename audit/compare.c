@@ -223,7 +223,7 @@ void compare_rows(const char *path, const struct compared_list *l, struct findin
         json_add_double(d, row, "delta_pct", j.delta_pct);
         json_add_double(d, row, "tolerance_pct", m->tolerance_pct);
         json_add_double(d, row, "floor", m->has_floor ? m->floor : (double) NAN);
-        json_add_double(d, row, "limit", j.limit);
+        json_add_double(d, row, "limit", m->gated ? j.limit : (double) NAN);
         json_add_bool(d, row, "gated", m->gated);
         json_add_string(d, row, "verdict", !m->gated ? "info" : j.regression ? "regression" : "ok");
         if (c->from)

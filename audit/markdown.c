@@ -106,7 +106,9 @@ static void head(struct buf *out, const cJSON *d)
     }
     side(out, "current", json_get(d, "current"));
     if (cJSON_IsTrue(json_get(d, "same_executable")))
-        buf_puts(out, "same binary: yes, so every difference below is noise\n\n");
+        buf_puts(out, cJSON_IsTrue(json_get(d, "same_source"))
+                          ? "same binary and same source: yes, so every difference below is noise\n\n"
+                          : "same binary: the same program file; its source tree differs\n\n");
     buf_printf(out, "tolerances: of the definition (policy SHA-256 %s)\n\n",
                text_of(json_get(d, "definition"), "policy_sha256", "unknown"));
     buf_printf(out, "scenarios compared: %zu (baseline-only: %zu, current-only: %zu)\n\n", length_of(json_get(d, "paths")),
@@ -254,7 +256,10 @@ static void table(struct buf *out, const cJSON *comparisons, const char *only)
         buf_puts(out, " | ");
         value_delta(out, json_get(row, "delta_pct"), 1);
         buf_puts(out, " | ");
-        metric_cell(out, row, "limit");
+        if (cJSON_IsTrue(json_get(row, "gated")))
+            metric_cell(out, row, "limit");
+        else
+            buf_puts(out, "none");
         buf_printf(out, " | %s |\n", strcmp(verdict, "regression") == 0 ? "REGRESSION" : verdict);
     }
 }

@@ -146,7 +146,7 @@ static void say_regression(struct buf *out, const cJSON *comparisons)
     value_metric(out, number_of(row, "limit", 0), unit, label);
     buf_puts(out, " (base ");
     value_number(out, strcmp(unit, "ns") == 0 ? number_of(row, "baseline", 0) / 1e6 : number_of(row, "baseline", 0), 3);
-    buf_printf(out, "), %zu of %zu metrics", regressed, gated);
+    buf_printf(out, "), %zu of %zu metric%s", regressed, gated, gated == 1 ? "" : "s");
 }
 
 static void say_ok(struct buf *out, const cJSON *comparisons)
@@ -213,11 +213,10 @@ static void describe(const struct verdict_input *in, enum verdict v, const cJSON
     }
 }
 
-/* "<WORD> …" in at most VERDICT_DESCRIPTION_MAX bytes; a ticketless run says so whenever that fits. */
+/* "<WORD> …" in at most VERDICT_DESCRIPTION_MAX bytes. */
 static int description_of(const struct verdict_input *in, enum verdict v, const cJSON *reasons, struct buf *out,
                           struct err *e)
 {
-    static const char no_ticket[] = "; no ticket";
     AUTO_BUF struct buf full = { 0 };
 
     buf_init(&full, LIMIT_KIB(64));
@@ -226,8 +225,6 @@ static int description_of(const struct verdict_input *in, enum verdict v, const 
     else
         buf_puts(&full, verdict_word(v));
     describe(in, v, reasons, &full);
-    if (in->no_ticket && full.len + sizeof no_ticket - 1 <= VERDICT_DESCRIPTION_MAX)
-        buf_puts(&full, no_ticket);
     if (buf_check(&full, e) < 0)
         return -1;
     for (size_t i = 0; i < full.len; i++)

@@ -181,19 +181,24 @@ static void add_saying(struct view *v, cJSON *root, const cJSON *audit)
     const cJSON *comparisons = json_get(audit, "comparisons");
     const cJSON *worst = cJSON_IsArray(comparisons) ? comparisons->child : NULL;
     const char *bad = view_str(audit, "n_regressions");
+    const char *gated = view_str(audit, "n_gated");
+    const char *plural = strcmp(gated, "1") == 0 ? "" : "s";
 
     if (strcmp(view_str(root, "verdict"), "FAIL") == 0) {
         name_failed(v, root);
         if (worst)
-            view_format(v, root, "say", "%s of %s gated metrics beyond the limit. ", bad,
-                        view_str(audit, "n_gated"));
+            view_format(v, root, "say", "%s of %s gated metric%s beyond the limit. ", bad, gated,
+                        plural);
     } else if (worst && strcmp(bad, "0") != 0) {
         name_worst(v, root, worst);
-        view_format(v, root, "say", "%s of %s gated metrics beyond the limit. ", bad,
-                    view_str(audit, "n_gated"));
+        view_format(v, root, "say", "%s of %s gated metric%s beyond the limit. ", bad, gated,
+                    plural);
     } else if (worst) {
-        view_format(v, root, "say_strong", "All %s gated metrics are within their limits.",
-                    view_str(audit, "n_gated"));
+        if (plural[0])
+            view_format(v, root, "say_strong", "All %s gated metrics are within their limits.",
+                        gated);
+        else
+            json_add_string(&v->doc, root, "say_strong", "The gated metric is within its limit.");
     }
 }
 

@@ -242,8 +242,37 @@ static void rule2_same_binary_is_shown_not_refused(void **state)
     sides_audit(&s, &a);
     assert_int_equal(a.verdict, VERDICT_OK);
     assert_true(cJSON_IsTrue(json_get(a.document, "same_executable")));
+    assert_true(cJSON_IsFalse(json_get(a.document, "same_source"))); /* unknown is not the same */
     audit_fini(&a);
     sides_fini(&s);
+}
+
+/* An interpreter is the same file whatever it reads: only with the same source is a difference noise. */
+static void rule2_same_binary_is_noise_only_with_the_same_source(void **state)
+{
+    static const char *const trees[] = { "\"f1\"", "\"f2\"" };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(trees); i++) {
+        struct sides s;
+        struct audit a = { 0 };
+        struct err e = ERR_INIT;
+        char *text = NULL;
+        size_t len = 0;
+
+        sides_init(&s);
+        sides_put_text(s.current.manifest, "/executable/sha256", "\"aa\"");
+        sides_put_text(s.baseline.manifest, "/source/start/fingerprint", "\"f1\"");
+        sides_put_text(s.current.manifest, "/source/start/fingerprint", trees[i]);
+        sides_audit(&s, &a);
+        assert_int_equal(cJSON_IsTrue(json_get(a.document, "same_source")), i == 0);
+        assert_int_equal(audit_markdown(a.document, &text, &len, &e), 0);
+        assert_int_equal(strstr(text, "every difference below is noise") != NULL, i == 0);
+        assert_int_equal(strstr(text, "the same program file; its source tree differs") != NULL, i == 1);
+        free(text);
+        audit_fini(&a);
+        sides_fini(&s);
+    }
 }
 
 /* Rule 3: unknown is a refusal; the one exception is written in the definition and needs a legacy baseline. */
@@ -813,6 +842,7 @@ int main(void)
         cmocka_unit_test(rule1_no_baseline_is_a_refusal),
         cmocka_unit_test(rule2_same_evidence),
         cmocka_unit_test(rule2_same_binary_is_shown_not_refused),
+        cmocka_unit_test(rule2_same_binary_is_noise_only_with_the_same_source),
         cmocka_unit_test(rule3_both_may_lack_needs_a_legacy_baseline_and_absence_on_both),
         cmocka_unit_test(rule3_malformed_identity_on_both_sides_is_not_equal),
         cmocka_unit_test(rule3_numbers_that_no_double_tells_apart_are_not_equal),
