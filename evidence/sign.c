@@ -179,21 +179,26 @@ int private_key_load(const char *path, struct private_key **out, struct err *e)
     char text[LIMIT_PEM / 2];
     struct stat st;
     size_t len = 0;
-    int rc;
+    int rc = 0;
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_errno(e, "key.open", "cannot open '%s'", path);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_INPUT, "key.file", "'%s' is not a regular file", path);
-    if (st.st_mode & (S_IRWXG | S_IRWXO))
-        return err_set(e, ERR_TRUST, "key.mode",
+    if (read_key_file(fd, text, sizeof text - 1, &len, e) < 0)
+        return -1;
+    text[len] = '\0';
+    if (strstr(text, "-----BEGIN PUBLIC KEY-----"))
+        rc = err_set(e, ERR_INPUT, "key.public",
+                     "'%s' holds a public key; the private one is wanted", path);
+    else if (st.st_mode & (S_IRWXG | S_IRWXO))
+        rc = err_set(e, ERR_TRUST, "key.mode",
                        "'%s' can be read by others (mode %04o): chmod 600 it", path,
                        (unsigned) (st.st_mode & 07777));
-    if (read_key_file(fd, text, sizeof text, &len, e) < 0)
-        return -1;
-    rc = private_key_parse(text, len, out, e);
+    else if (private_key_parse(text, len, out, e) < 0)
+        rc = err_wrap(e, "'%s'", path);
     explicit_bzero(text, sizeof text);
-    return rc < 0 ? err_wrap(e, "'%s'", path) : 0;
+    return rc;
 }
 
 int private_key_write(const struct private_key *k, char **out_pem, struct err *e)

@@ -78,6 +78,7 @@ static int read_options(const struct cli *c, const struct cli_args *a, struct ru
         .control = cli_get(a, "control"),
         .build_only = cli_has(a, "build-only"),
         .json = cli_has(a, "json"),
+        .push = cli_has(a, "push"),
         .attempt = 1,
     };
     if (mode && !plan_mode_parse(mode, &o->mode))
@@ -88,7 +89,7 @@ static int read_options(const struct cli *c, const struct cli_args *a, struct ru
     if (o->control && o->mode == PLAN_CLEAN)
         return err_set(e, ERR_USAGE, "run.control",
                        "--control names the clean run that a diagnostic run is paired with");
-    return submit_check_options(a, e);
+    return submit_check_options(c, a, e);
 }
 
 /* NULL in the options when none is named. */

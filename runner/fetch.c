@@ -43,14 +43,17 @@ static int untrusted(const struct listed *l, const char *what, struct err *e)
     return err_set(e, ERR_TRUST, "fetch.differs", "reviewed baseline %s: %s", l->id, what);
 }
 
-static int refused(const char *what, long status, struct err *e)
+static int refused(const struct fetch_question *q, const char *what, long status, struct err *e)
 {
-    if (status >= 500 || status == 429)
-        return err_set(e, ERR_BUSY, "fetch.refused", "%s: the server answered %ld", what, status);
-    return err_set(e, ERR_USAGE, "fetch.refused",
-                   "%s: the server answered %ld (is the project's name right, and does the token "
-                   "cover it?)",
-                   what, status);
+    const struct push_target target = {.token_file = q->token_file};
+    const char *hint = push_hint(status, &target);
+
+    if (status == 401 && !q->token_file)
+        hint = "; give --token-file FILE";
+    if (status == 403)
+        hint = "; a token needs the scope `read` and this project";
+    return err_set(e, status >= 500 || status == 429 ? ERR_BUSY : ERR_USAGE, "fetch.refused",
+                   "%s of %s: the server answered %ld%s", what, q->project, status, hint);
 }
 
 static int ask(const struct fetch_question *q, const char *token, cJSON **out, struct err *e)
@@ -67,7 +70,7 @@ static int ask(const struct fetch_question *q, const char *token, cJSON **out, s
     if (http_retry(&request, &reply, e) < 0)
         return -1;
     if (reply.status != 200)
-        return refused("the list of baselines", reply.status, e);
+        return refused(q, "the list of baselines", reply.status, e);
     if (json_parse(reply.body, reply.len, &limits, out, e) < 0)
         return unsound("it is no JSON", e);
     return 0;
@@ -135,7 +138,7 @@ static int download(const struct fetch_question *q, const char *token, const str
 
     if (http_retry(&request, &reply, e) < 0)
         return -1;
-    return reply.status == 200 ? 0 : refused("the baseline's evidence", reply.status, e);
+    return reply.status == 200 ? 0 : refused(q, "the baseline's evidence", reply.status, e);
 }
 
 /* The detail of the stage that failed. */
@@ -168,7 +171,7 @@ static int check_signature(const struct fetch_question *q, const char *token,
     if (http_retry(&request, &reply, e) < 0)
         return -1;
     if (reply.status != 200)
-        return refused("the baseline's attestation", reply.status, e);
+        return refused(q, "the baseline's attestation", reply.status, e);
     struct verify_input in = {
         .archive_fd = fd,
         .archive_digest = &l->archive,

@@ -14,6 +14,7 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "evidence/dsse.h"
 #include "evidence/manifest.h"
 #include "runner/http.h"
 
@@ -256,6 +257,52 @@ static int post_run(const struct upload *u, struct http_reply *reply, struct err
     return http_retry(&q, reply, e);
 }
 
+/* Who signed is what has to be registered. */
+static void tell_signer(const struct upload *u)
+{
+    AUTO_FREE char *envelope = NULL;
+    AUTO_DSSE struct dsse d = {.payload = NULL};
+    struct err ignored = ERR_INIT;
+    size_t len = 0;
+
+    if (read_envelope(u, &envelope, &len, &ignored) < 0 ||
+        dsse_parse(envelope, len, &d, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < d.n; i++)
+        if (d.signatures[i].keyid[0])
+            cli_say(u->c,
+                    "the archive is signed with key %.100s; if the server does not know it, its "
+                    "administrator registers this runner's key with: cleanrun-server runner add "
+                    "NAME --class CLASS --key PUB.pem --project %s",
+                    d.signatures[i].keyid, u->project);
+}
+
+/* Why it is INVALID: told even when nothing else is. */
+static void tell_refusal(const struct upload *u, const cJSON *document)
+{
+    const cJSON *detail = json_get(document, "detail");
+    const cJSON *reason = NULL;
+    bool of_key = false;
+    size_t n = 0;
+
+    cJSON_ArrayForEach(reason, json_get(document, "reasons"))
+    {
+        const cJSON *code = json_get(reason, "code");
+        const cJSON *text = json_get(reason, "text");
+
+        /* a broken standard error is no reason to stop */
+        (void) fprintf(u->c->err, "  %-22s %s\n", cJSON_IsString(code) ? code->valuestring : "?",
+                       cJSON_IsString(text) ? text->valuestring : "");
+        of_key = of_key || (cJSON_IsString(code) && strcmp(code->valuestring, "IN-KEY") == 0);
+        n++;
+    }
+    if (n == 0)
+        (void) fprintf(u->c->err, "%s\n",
+                       cJSON_IsString(detail) ? detail->valuestring : "no explanation");
+    if (of_key)
+        tell_signer(u);
+}
+
 static void tell_reasons(struct cli *c, const cJSON *document)
 {
     const cJSON *reason = NULL;
@@ -294,7 +341,7 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
     if (json_parse(reply->body, reply->len, &limits, &j, e) < 0)
         return err_wrap(e, "the server's answer");
     const cJSON *word = json_get(j, "verdict");
-    const cJSON *text = json_get(j, judged ? "description" : "detail");
+    const cJSON *text = json_get(j, "description");
 
     *out_exit =
         judged ? push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL) : EXIT_INVALID;
@@ -306,6 +353,10 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
                        !judged                ? "INVALID"
                        : cJSON_IsString(word) ? word->valuestring
                                               : "no verdict"); /* flushed and checked by main */
+    }
+    if (!judged) {
+        tell_refusal(u, j);
+        return 0;
     }
     if (cJSON_IsString(text))
         cli_say(u->c, "%s", text->valuestring);
@@ -321,6 +372,73 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
     return 0;
 }
 
+static int check_target(const struct push_target *t, struct err *e)
+{
+    if (!t->server || !*t->server)
+        return err_set(e, ERR_USAGE, "push.server",
+                       "which server? --server URL or CLEANRUN_SERVER");
+    if (!t->token_file)
+        return err_set(e, ERR_USAGE, "push.token",
+                       "which token? --token-file FILE or CLEANRUN_TOKEN_FILE");
+    return 0;
+}
+
+int push_check_options(const struct push_target *t, struct err *e)
+{
+    AUTO_FREE char *token = NULL;
+
+    return check_target(t, e) < 0 ? -1 : push_read_token(t->token_file, &token, e);
+}
+
+int push_check_server(const struct push_target *t, struct err *e)
+{
+    AUTO_FREE char *token = NULL;
+    AUTO_FREE char *url = NULL;
+    AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
+    struct upload u = {.target = t, .project = t->project};
+
+    if (check_target(t, e) < 0 || push_read_token(t->token_file, &token, e) < 0)
+        return -1;
+    url = push_url(t->server, "/api/v1/projects/%s/gates/%s/baselines", t->project, t->gate);
+    if (!url)
+        return err_set(e, ERR_USAGE, "push.url", "the server's address is too long");
+    struct http_request q = {.method = "GET", .url = url, .token = token, .file_fd = -1};
+
+    if (http_retry(&q, &reply, e) < 0)
+        return -1;
+    /* A token that may only upload may not read: that is no fault of it. */
+    return reply.status == 200 || reply.status == 403 ? 0 : refused(&u, "asking", &reply, e);
+}
+
+/* What is asked for on the command line against what the archive says of itself: known before
+ * anything is sent. A damaged archive may still be sent when both names are given: the server is
+ * the judge. */
+static int choose_names(struct upload *u, struct manifest *m, struct err *e)
+{
+    const struct push_target *t = u->target;
+    struct err unreadable = ERR_INIT;
+    bool readable = read_manifest(u->fd, m, &unreadable) == 0;
+
+    if (!readable && (!t->project || !t->gate)) {
+        *e = unreadable;
+        return -1;
+    }
+    if (readable && t->gate && strcmp(t->gate, m->gate) != 0)
+        return err_set(e, ERR_USAGE, "push.gate",
+                       "the archive is of gate %s, not of '%.100s'; nothing was sent", m->gate,
+                       t->gate);
+    if (readable && t->project && strcmp(t->project, m->project) != 0)
+        return err_set(e, ERR_USAGE, "push.project",
+                       "the archive is of project %s, not of '%.200s'; nothing was sent",
+                       m->project, t->project);
+    u->project = t->project ? t->project : m->project;
+    u->gate = t->gate ? t->gate : m->gate;
+    if (!text_is_project(u->project) || !text_is_slug(u->gate))
+        return err_set(e, ERR_USAGE, "push.names",
+                       "project must be owner/name, and gate a gate's name");
+    return 0;
+}
+
 int push_archive(struct cli *c, const char *archive, const struct push_target *t, int *out_exit,
                  struct err *e)
 {
@@ -331,26 +449,14 @@ int push_archive(struct cli *c, const char *archive, const struct push_target *t
     AUTO_FD int fd = -1;
     uint64_t size = 0;
 
-    if (!t->server || !*t->server)
-        return err_set(e, ERR_USAGE, "push.server",
-                       "which server? --server URL or CLEANRUN_SERVER");
-    if (!t->token_file)
-        return err_set(e, ERR_USAGE, "push.token",
-                       "which token? --token-file FILE or CLEANRUN_TOKEN_FILE");
-    if (file_open(archive, &fd, &size, e) < 0 ||
+    if (check_target(t, e) < 0 || file_open(archive, &fd, &size, e) < 0 ||
         push_read_token(t->token_file, &token, e) < 0 ||
         digest_of_fd(fd, &u.digest, &u.size, e) < 0)
         return -1;
-    /* A damaged archive may still be sent when both names are given: the server is the judge. */
-    if ((!t->project || !t->gate) && read_manifest(fd, &manifest, e) < 0)
-        return -1;
-    u.project = t->project ? t->project : manifest.project;
-    u.gate = t->gate ? t->gate : manifest.gate;
-    if (!text_is_project(u.project) || !text_is_slug(u.gate))
-        return err_set(e, ERR_USAGE, "push.names",
-                       "project must be owner/name, and gate a gate's name");
-    u.token = token;
     u.fd = fd;
+    if (choose_names(&u, &manifest, e) < 0)
+        return -1;
+    u.token = token;
     if (put_blob(&u, e) < 0 || post_run(&u, &reply, e) < 0)
         return -1;
     return tell_verdict(&u, &reply, out_exit, e);

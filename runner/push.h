@@ -17,7 +17,13 @@ struct push_target {
 /* Fills server and token file from options, then environment (CLEANRUN_SERVER,
  * CLEANRUN_TOKEN_FILE). */
 void push_target_from(const struct cli *c, const struct cli_args *a, struct push_target *out);
-/* Uploads and tells the server's verdict; *out_exit is its exit code. */
+/* What can be found before anything is measured: a server and a token file that can be read; and
+ * that the server answers for this project and knows the token (kinds as push_archive's). Whether
+ * the token may upload is asked only by uploading. */
+int push_check_options(const struct push_target *t, struct err *e) MUST_CHECK;
+int push_check_server(const struct push_target *t, struct err *e) MUST_CHECK;
+/* Uploads and tells the server's verdict; *out_exit is its exit code. ERR_USAGE before anything is
+ * sent when the archive is of another project or gate than the target names. */
 int push_archive(struct cli *c, const char *archive, const struct push_target *t, int *out_exit,
                  struct err *e) MUST_CHECK;
 /* Token from a file that only its owner can read; heap, line end removed. */

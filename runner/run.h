@@ -36,6 +36,7 @@ struct run_options {
     const char *control; /* id or directory of the unprofiled control, for diagnostic modes */
     enum plan_mode mode;
     bool build_only, json;
+    bool push; /* afterwards: that the server answers is asked before the build */
     uint64_t attempt;
 };
 

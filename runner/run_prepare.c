@@ -14,6 +14,7 @@
 #include "runner/envguard.h"
 #include "runner/fetch.h"
 #include "runner/profiler.h"
+#include "runner/push.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
 #include "runner/scratch.h"
@@ -177,6 +178,17 @@ static int try_profiler(struct run *r, struct err *e)
     return result;
 }
 
+/* An hour of measuring is not spent for a server that will not take it. */
+static int check_push(struct run *r, struct err *e)
+{
+    const struct push_target t = {.server = r->options.server,
+                                  .token_file = r->options.token_file,
+                                  .project = r->project,
+                                  .gate = r->definition->gate};
+
+    return r->options.push ? push_check_server(&t, e) : 0;
+}
+
 /* No baseline named, but a server that knows the reviewed one: it is fetched and checked before the
  * build. Diagnostic runs are compared with nothing. */
 static int fetch_reference(struct run *r, struct err *e)
@@ -197,7 +209,7 @@ static int fetch_reference(struct run *r, struct err *e)
                        "--baseline-key is about the baseline that --server gives");
     if (r->reference.present || !q.server || !*q.server || r->options.build_only ||
         r->plan.mode != PLAN_CLEAN)
-        return 0;
+        return check_push(r, e); /* fetching asks the same of the server */
     if (fetch_baseline(&q, &r->reference, note, sizeof(note), e) < 0)
         return -1;
     run_say(r, "baseline", "%s", note);

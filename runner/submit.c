@@ -10,10 +10,11 @@
 #include "evidence/sign.h"
 #include "runner/push.h"
 
-int submit_check_options(const struct cli_args *a, struct err *e)
+int submit_check_options(const struct cli *c, const struct cli_args *a, struct err *e)
 {
     struct private_key *key = NULL;
     const char *path = cli_get(a, "key");
+    struct push_target target;
 
     if (cli_has(a, "push") && !path)
         return err_set(e, ERR_USAGE, "submit.key", "--push needs --key");
@@ -25,6 +26,11 @@ int submit_check_options(const struct cli_args *a, struct err *e)
         return -1;
     }
     private_key_free(key);
+    push_target_from(c, a, &target);
+    if (cli_has(a, "push") && push_check_options(&target, e) < 0) {
+        e->kind = ERR_USAGE;
+        return -1;
+    }
     return 0;
 }
 
@@ -49,6 +55,7 @@ int submit_run(struct cli *c, const struct cli_args *a, const char *directory, c
     struct err e = ERR_INIT;
     AUTO_FREE char *archive = NULL;
     struct push_target target;
+    int answered = code;
 
     if (!key)
         return code;
@@ -57,13 +64,29 @@ int submit_run(struct cli *c, const struct cli_args *a, const char *directory, c
         (void) err_set(&e, ERR_NOMEM, "submit.memory", "out of memory");
         return cli_fail(c, &e);
     }
-    if (seal(directory, key, archive, &e) < 0)
-        return cli_fail(c, &e);
+    if (seal(directory, key, archive, &e) < 0) {
+        code = cli_fail(c, &e);
+        cli_say(c, "the run is kept; go on with: cleanrun seal %s --key %s --out %s", directory,
+                key, archive);
+        return code;
+    }
     cli_say(c, "%-10s %s", "sealed", archive);
     if (!cli_has(a, "push"))
         return code;
     push_target_from(c, a, &target);
     target.project = project;
     target.gate = gate;
-    return push_archive(c, archive, &target, &code, &e) < 0 ? cli_fail(c, &e) : code;
+    if (push_archive(c, archive, &target, &answered, &e) < 0) {
+        code = cli_fail(c, &e);
+        cli_say(c,
+                "the run is measured and sealed; go on with: cleanrun push %s --server %s "
+                "--token-file %s --project %s",
+                archive, target.server, target.token_file, project);
+        return code;
+    }
+    if (answered != code)
+        cli_say(c,
+                "the server judges otherwise than this machine did, and its verdict counts: it "
+                "knows the current reviewed baseline");
+    return answered;
 }

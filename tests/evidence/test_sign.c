@@ -298,6 +298,16 @@ static void a_key_file_that_others_can_read_is_refused(void **state)
             assert_string_equal(public_key_id(private_key_public(loaded)),
                                 public_key_id(private_key_public(k)));
     }
+    /* What it holds is told first: a public key needs no chmod. */
+    AUTO_FREE char *public = NULL;
+    AUTO_PRIVATE_KEY struct private_key *none = NULL;
+    struct err e = ERR_INIT;
+
+    MUST(public_key_write(private_key_public(k), &public, E));
+    test_write_text(dir, "key.pem", public);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(private_key_load(path, &none, &e), -1);
+    assert_non_null(strstr(e.text, "holds a public key"));
     test_dir_free(dir);
 }
 

@@ -904,6 +904,48 @@ static void run_refuses_variables_that_cant_be_recorded(void **state)
     project_free(&p);
 }
 
+/* What pushing needs is missed before the build, not after the measurement. */
+static void run_to_push_checks_server_and_token_first(void **state)
+{
+    static const struct {
+        const char *option, *value, *words;
+        int code;
+    } rows[] = {
+        {NULL, NULL, "which server?", 2},
+        {"--server", "http://127.0.0.1:9", "which token?", 2},
+        {"--token-file", "/nonexistent", "which server?", 2},
+    };
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *out = test_join(p.dir, "out");
+    char *keys = test_join(p.dir, "keys");
+    char *key = test_join(keys, "key.pem");
+    const char *const gen[] = {"key", "gen", "--out", keys, NULL};
+
+    project_cleanrun(&p, gen, NULL, &r);
+    if (r.code != 0)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 0);
+    test_run_fini(&r);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *const args[] = {"run",    "g",          "--out",          out,           "--key",
+                                    key,      "--push",     rows[i].option,   rows[i].value, NULL};
+
+        project_cleanrun(&p, args, NULL, &r);
+        if (r.code != rows[i].code || !strstr(r.err, rows[i].words))
+            fail_msg("row %zu: exit %d\n%s%s", i, r.code, r.out, r.err);
+        assert_false(exists(&p, ""));
+        test_run_fini(&r);
+    }
+    free(key);
+    free(keys);
+    free(out);
+    project_free(&p);
+}
+
 static void run_ends_orphans_with_the_program(void **state)
 {
     struct project p;
@@ -1220,6 +1262,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(run_refuses_variables_that_cant_be_recorded),
         cmocka_unit_test(run_demands_the_fingerprint_where_the_definition_asks),
         cmocka_unit_test(run_fills_in_the_places_that_variables_name),
+        cmocka_unit_test(run_to_push_checks_server_and_token_first),
         cmocka_unit_test(run_ends_orphans_with_the_program),
         cmocka_unit_test(run_build_only_exits_7),
         cmocka_unit_test(diagnostic_modes_never_end_green),

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "tests/evidence/fixture.h"
 #include "tests/runner/run_command.h"
 
 #include "runner/http.h"
@@ -27,7 +28,7 @@ struct script {
 
 static void read_request(int fd, FILE *log)
 {
-    char text[12000];
+    static char text[400000];
     size_t len = 0, want = 0;
     bool told = false;
 
@@ -256,6 +257,115 @@ static void refusals_of_the_archive_end_before_the_second_step(void **state)
         assert_null(strstr(log, "POST"));
         command_result_fini(&r);
         free(log);
+        bench_free(&b);
+    }
+}
+
+/* Another gate than the archive's is known before anything is sent. */
+static void an_archive_of_another_gate_is_not_sent(void **state)
+{
+    static const char *const named[][2] = {{"--gate", "other-gate"}, {"--project", "other/project"}};
+    struct fixture fx;
+    struct bench b;
+
+    (void) state;
+    bench_new(&b);
+    fixture_init(&fx);
+    fixture_seal(&fx);
+    for (size_t i = 0; i < ARRAY_LEN(named); i++) {
+        const char *const argv[] = {"push",         fx.tar,      "--server",  "http://127.0.0.1:9",
+                                    "--token-file", b.token,     named[i][0], named[i][1],
+                                    NULL};
+        struct command_result r;
+
+        run_command(&command_push, argv, &r);
+        assert_int_equal(r.code, 2);
+        assert_non_null(strstr(r.err, "nothing was sent"));
+        assert_non_null(strstr(r.err, named[i][1]));
+        command_result_fini(&r);
+    }
+    fixture_fini(&fx);
+    bench_free(&b);
+}
+
+/* The administrator has to know which key; and -q leaves the reason. */
+static void an_unknown_key_is_named(void **state)
+{
+    static const char refused[] =
+        STATUS("422 Unprocessable",
+               "{\"detail\": \"no key is trusted\", \"reasons\": [{\"code\": \"IN-KEY\", "
+               "\"text\": \"no key is trusted\"}]}");
+    struct fixture fx;
+
+    (void) state;
+    fixture_init(&fx);
+    fixture_seal(&fx);
+    for (int quiet = 0; quiet < 2; quiet++) {
+        const char *const answers[] = {BLOB, refused};
+        struct script script = {answers, 2};
+        struct command_result r;
+        struct bench b;
+        char url[64];
+        int port = 0;
+
+        bench_new(&b);
+        pid_t server = serve(&script, b.log, &port);
+
+        snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
+        const char *const argv[] = {"push",  fx.tar,       "--server",
+                                    url,     "--token-file", b.token,
+                                    quiet ? "-q" : NULL, NULL};
+
+        run_command(&command_push, argv, &r);
+        kill(server, SIGKILL);
+        assert_int_equal(waitpid(server, NULL, 0), server);
+        assert_int_equal(r.code, 5);
+        const char *reason = strstr(r.err, "no key is trusted");
+
+        assert_non_null(reason);
+        assert_null(strstr(reason + 1, "no key is trusted"));
+        assert_true(quiet || strstr(r.err, "cleanrun-server runner add"));
+        assert_true(quiet || strstr(r.err, "signed with key "));
+        command_result_fini(&r);
+        bench_free(&b);
+    }
+    fixture_fini(&fx);
+}
+
+/* Before a run: what a revoked token, a wrong project and a good server are told apart by. */
+static void a_server_is_tried_before_the_run(void **state)
+{
+    static const struct {
+        const char *answer;
+        int result;
+        const char *text;
+    } rows[] = {
+        {OK("{}"), 0, NULL},
+        {STATUS("403 Forbidden", "{}"), 0, NULL}, /* it may not read */
+        {STATUS("401 Unauthorized", "{}"), -1, "is it a token of this server, and not revoked?"},
+        {STATUS("404 Not Found", "{}"), -1, "is there such a project"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *const answers[] = {rows[i].answer};
+        struct script script = {answers, 1};
+        struct err e = ERR_INIT;
+        struct bench b;
+        char url[64];
+        int port = 0;
+
+        bench_new(&b);
+        pid_t server = serve(&script, b.log, &port);
+
+        snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
+        const struct push_target t = {
+            .server = url, .project = "o/p", .gate = "g", .token_file = b.token};
+
+        assert_int_equal(push_check_server(&t, &e), rows[i].result);
+        assert_true(!rows[i].text || strstr(e.text, rows[i].text));
+        kill(server, SIGKILL);
+        assert_int_equal(waitpid(server, NULL, 0), server);
         bench_free(&b);
     }
 }
@@ -496,6 +606,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(both_steps_are_sent_as_the_contract_says),
         cmocka_unit_test(the_exit_code_is_the_server_s_verdict),
         cmocka_unit_test(refusals_of_the_archive_end_before_the_second_step),
+        cmocka_unit_test(an_archive_of_another_gate_is_not_sent),
+        cmocka_unit_test(an_unknown_key_is_named),
+        cmocka_unit_test(a_server_is_tried_before_the_run),
         cmocka_unit_test(busy_servers_are_asked_again),
         cmocka_unit_test(an_unreachable_server_is_an_infrastructure_error),
         cmocka_unit_test(a_token_never_goes_unencrypted_to_another_machine),
