@@ -11,6 +11,10 @@
 #include "base/limits.h"
 #include "evidence/manifest.h"
 #include "runner/commands.h"
+#include "runner/measure.h"
+
+#define SNAPSHOT "baseline/manifest.json"
+#define AUDIT_MARKDOWN "audit.md"
 
 static int read_json(int dir_fd, const char *name, cJSON **out, struct err *e)
 {
@@ -85,12 +89,77 @@ static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
     return 0;
 }
 
+/* Why a run failed: what the runner noted at its end, which no other document repeats. */
+static void show_faults(struct cli *c, int dir_fd)
+{
+    static const char mark[] = "[cleanrun] FAIL: ";
+    AUTO_FREE char *log = NULL;
+    struct err ignored = ERR_INIT;
+    size_t len = 0, n = 0;
+
+    if (file_read_at(dir_fd, RUN_LOG, LIMIT_LOG + LIMIT_MIB(1), &log, &len, &ignored) == 0) {
+        for (char *line = log; line && *line; line = strchr(line, '\n')) {
+            line += *line == '\n' ? 1 : 0;
+            if (strncmp(line, mark, sizeof(mark) - 1) != 0)
+                continue;
+            line += sizeof(mark) - 1;
+            (void) fputs("fault     ", c->out);
+            for (; *line && *line != '\n'; line++) /* a program may have written it, too */
+                (void) fputc((unsigned char) *line < ' ' || *line == 0x7f ? '?' : *line, c->out);
+            (void) fputc('\n', c->out);
+            n++;
+        }
+    }
+    if (n == 0)
+        (void) fputs("fault     not noted in " RUN_LOG "; status, report and acceptance tell what "
+                     "there is\n",
+                     c->out);
+}
+
+/* The snapshot's policy is not the run's: then audit.json and acceptance.json, which the run's own
+ * policy gives, are not what counts. */
+static bool policy_differs(int dir_fd, const struct manifest *m)
+{
+    AUTO_JSON cJSON *j = NULL;
+    struct err ignored = ERR_INIT;
+    const cJSON *reviewed;
+    char hex[DIGEST_HEX_SIZE];
+
+    if (!manifest_find(m, SNAPSHOT) || read_json(dir_fd, SNAPSHOT, &j, &ignored) < 0)
+        return false;
+    reviewed = json_get(json_get(j, "definition"), "policy_sha256");
+    digest_hex(&m->policy_digest, hex);
+    return cJSON_IsString(reviewed) && strcmp(reviewed->valuestring, hex) != 0;
+}
+
+static int show_audit(struct cli *c, int dir_fd, const struct manifest *m, struct err *e)
+{
+    AUTO_JSON cJSON *audit = NULL;
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
+
+    if (policy_differs(dir_fd, m)) {
+        (void) fputs("policy    this run's own differs from the one reviewed with the baseline and "
+                     "gains nothing until reviewed:\n          accepted and audit above are by its "
+                     "own, below is " AUDIT_MARKDOWN "\n",
+                     c->out);
+        if (manifest_find(m, AUDIT_MARKDOWN)) {
+            if (file_read_at(dir_fd, AUDIT_MARKDOWN, LIMIT_REPORT, &text, &len, e) < 0)
+                return -1;
+            (void) fprintf(c->out, "\n%s", text);
+            return 0;
+        }
+    }
+    if (read_json(dir_fd, "audit.json", &audit, e) < 0 || audit_markdown(audit, &text, &len, e) < 0)
+        return -1;
+    (void) fprintf(c->out, "\n%s", text);
+    return 0;
+}
+
 static int show(struct cli *c, const struct cli_args *a, struct err *e)
 {
     AUTO_FD int fd = -1;
     AUTO_FREE char *bytes = NULL;
-    AUTO_JSON cJSON *audit = NULL;
-    AUTO_FREE char *markdown = NULL;
     AUTO_MANIFEST struct manifest m = {.document = NULL};
     size_t len = 0;
 
@@ -108,14 +177,11 @@ static int show(struct cli *c, const struct cli_args *a, struct err *e)
     if (cli_has(a, "json"))
         return cli_write_json(c, NULL, m.document, e);
     show_head(c, &m);
+    if (m.status == MANIFEST_FAIL)
+        show_faults(c, fd);
     if (manifest_find(&m, "acceptance.json") && show_acceptance(c, fd, e) < 0)
         return -1;
-    if (!manifest_find(&m, "audit.json"))
-        return 0;
-    if (read_json(fd, "audit.json", &audit, e) < 0 || audit_markdown(audit, &markdown, &len, e) < 0)
-        return -1;
-    (void) fprintf(c->out, "\n%s", markdown);
-    return 0;
+    return manifest_find(&m, "audit.json") ? show_audit(c, fd, &m, e) : 0;
 }
 
 static int run(struct cli *c, const struct cli_args *a)

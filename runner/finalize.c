@@ -21,7 +21,9 @@
 #include "runner/report.h"
 #include "runner/run.h"
 #include "runner/scrub.h"
+#include "runner/source_changed.h"
 
+#define CHANGED_MAX 1024
 #define SAMPLES_DIR "samples"
 #define SAMPLES_FILE "samples/process.csv"
 
@@ -89,10 +91,17 @@ static int judge_bytes(struct run *r, struct err *e)
 
 static int judge_source(struct run *r, struct err *e)
 {
+    char what[CHANGED_MAX];
+
     if (source_take(&r->git, r->plan.source_scheme, &r->end, e) < 0)
         return -1;
-    if (!source_equal(&r->start, &r->end))
-        run_fault(r, "the source changed during the run");
+    if (!source_equal(&r->start, &r->end)) {
+        source_changed(&r->git, &r->start, &r->end, r->started_us, what, sizeof(what));
+        run_fault(r,
+                  "the source changed during the run%s%s (what a build or run writes belongs into "
+                  ".gitignore)",
+                  what[0] ? ": " : "", what);
+    }
     return write_source(r, "source-at-end.json", &r->end, e);
 }
 

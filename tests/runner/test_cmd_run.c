@@ -382,7 +382,8 @@ static void run_fails_when_the_source_is_edited_meanwhile(void **state) /* RUN-1
     project_new(&p, "edit-source, REPO", NULL);
     project_measure(&p, NULL, &r);
     assert_int_equal(r.code, 4);
-    assert_fault(&r, "the source changed");
+    assert_fault(&r, "the source changed during the run: ");
+    assert_fault(&r, ".gitignore");
     cJSON *m = checked_manifest(&p);
 
     assert_string_equal(text_at(m, "status"), "FAIL");

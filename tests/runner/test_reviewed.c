@@ -187,8 +187,36 @@ static void text_names_policy_metric_and_limit(void **state)
     assert_non_null(strstr(r.err, "s/p.json: n 5, baseline 3, limit 3.3 items"));
     assert_non_null(strstr(r.err, "REGRESSION"));
     test_run_fini(&r);
+    const char *const show[] = {"show", out, NULL};
+
+    project_cleanrun(&p, show, NULL, &r);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "differs from the one reviewed with the baseline"));
+    assert_non_null(strstr(r.out, "reviewed with the baseline: REGRESSION"));
+    test_run_fini(&r);
     free(out);
     free(base);
+    project_free(&p);
+}
+
+static void show_tells_why_a_run_failed(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "edit-source, REPO", NULL);
+    char *out = test_join(p.dir, "out");
+    const char *const show[] = {"show", out, NULL};
+
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 4);
+    test_run_fini(&r);
+    project_cleanrun(&p, show, NULL, &r);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "fault     the source changed during the run: "));
+    test_run_fini(&r);
+    free(out);
     project_free(&p);
 }
 
@@ -198,6 +226,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_loosened_tolerance_gains_nothing),
         cmocka_unit_test(a_loosened_check_gains_nothing),
         cmocka_unit_test(a_tightened_check_waits_for_its_review),
+        cmocka_unit_test(show_tells_why_a_run_failed),
         cmocka_unit_test(text_names_policy_metric_and_limit),
     };
 
