@@ -206,9 +206,11 @@ char *words_block(const char *page, const char *mark)
     char *out = calloc(strlen(text) + 1, 1);
     size_t n = 0;
 
-    assert_non_null(out);
     at = at ? strstr(at, "\n    ") : NULL;
-    assert_non_null(at);
+    if (!at || !out) {
+        fail_msg("%s has no block after '%s'", page, mark);
+        abort(); /* not reached: fail_msg does not return */
+    }
     for (at++; strncmp(at, "    ", 4) == 0 || *at == '\n';) {
         size_t skip = *at == '\n' ? 0 : 4;
         size_t len = strcspn(at + skip, "\n") + 1;
