@@ -132,7 +132,8 @@ static int read_metrics(struct policy *p, struct err *e)
         p->metrics[p->n_metrics++] = m;
     }
     if (!any_gated)
-        return err_set(e, ERR_INPUT, "policy.gated", "/policy/audit/metrics: at least one metric must be gated");
+        return err_set(e, ERR_INPUT, "policy.gated", "%s: at least one metric must be gated (gated: true, the default)",
+                       definition_place(p->definition, "/policy/audit/metrics"));
     return 0;
 }
 
@@ -224,7 +225,7 @@ int policy_read(const struct definition *d, struct policy *out, struct err *e)
     if (read_identity(&p, e) < 0 || read_metrics(&p, e) < 0 || read_windows(&p, e) < 0 || read_required(&p, e) < 0 ||
         read_infer(&p, e) < 0) {
         policy_fini(&p);
-        return err_wrap(e, "gate '%s'", d->gate);
+        return d->places ? -1 : err_wrap(e, "gate '%s'", d->gate); /* a place in the file says which gate */
     }
     *out = p;
     return 0;

@@ -15,6 +15,8 @@
 #include "experiment/yaml_in.h"
 
 #define DEFINITION_SCHEMA "cleanrun-definition/1"
+#define PLACES_DEPTH 5 /* below the gate: policy/audit/metrics/0/path */
+#define PLACES_MAX 4096
 
 static int no_memory(struct err *e)
 {
@@ -78,6 +80,42 @@ static int split_halves(cJSON *gate, cJSON *experiment, cJSON *policy, struct er
     return 0;
 }
 
+/* Which half of the document a gate's key is in; "" for the unhashed ones beside them. */
+static const char *half_of(const char *key, size_t len)
+{
+    for (size_t i = 0; i < schema_experiment.n_fields; i++)
+        if (strlen(schema_experiment.fields[i].key) == len && memcmp(schema_experiment.fields[i].key, key, len) == 0)
+            return "/experiment";
+    for (size_t i = 0; i < schema_policy.n_fields; i++)
+        if (strlen(schema_policy.fields[i].key) == len && memcmp(schema_policy.fields[i].key, key, len) == 0)
+            return "/policy";
+    return "";
+}
+
+/* Where parts stand, as far as messages want to know: PLACES_DEPTH also bounds the recursion. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static int add_places(const char *file, const struct yaml_node *node, const char *at, int depth, cJSON *places,
+                      size_t *n, struct err *e)
+{
+    size_t index = 0;
+
+    for (const struct yaml_node *c = node->first; c && *n < PLACES_MAX; c = c->next, index++) {
+        char place[320], number[24];
+        AUTO_FREE char *below = NULL;
+
+        (void) snprintf(number, sizeof number, "%zu", index); /* always fits */
+        (void) snprintf(place, sizeof place, "%.200s:%zu:%zu", file, c->key ? c->key_line : c->line,
+                        c->key ? c->key_column : c->column);
+        below = pointer_join(depth > 0 ? at : half_of(c->key, strlen(c->key)), c->key ? c->key : number);
+        if (!below || !cJSON_AddStringToObject(places, below, place))
+            return no_memory(e);
+        ++*n;
+        if (depth + 1 < PLACES_DEPTH && add_places(file, c, below, depth + 1, places, n, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Notes are collected under the gate's own pointers ("/run/timeout"); the document names the half as well. */
 static int place_notes(const cJSON *found, cJSON *notes, struct err *e)
 {
@@ -87,18 +125,9 @@ static int place_notes(const cJSON *found, cJSON *notes, struct err *e)
     {
         char key[1024];
         size_t len = strcspn(note->string + 1, "/");
-        const char *half = "";
         cJSON *copy = cJSON_Duplicate(note, true);
 
-        for (size_t i = 0; i < schema_experiment.n_fields; i++)
-            if (strlen(schema_experiment.fields[i].key) == len &&
-                memcmp(schema_experiment.fields[i].key, note->string + 1, len) == 0)
-                half = "/experiment";
-        for (size_t i = 0; i < schema_policy.n_fields; i++)
-            if (strlen(schema_policy.fields[i].key) == len &&
-                memcmp(schema_policy.fields[i].key, note->string + 1, len) == 0)
-                half = "/policy";
-        (void) snprintf(key, sizeof key, "%s%.900s", half, note->string);
+        (void) snprintf(key, sizeof key, "%s%.900s", half_of(note->string + 1, len), note->string);
         if (!copy || !cJSON_AddItemToObject(notes, key, copy)) {
             json_free(copy);
             return no_memory(e);
@@ -125,10 +154,12 @@ static int gate_from_yaml(const char *file, const char *project, const struct ya
     AUTO_JSON cJSON *gate = NULL;
     cJSON *document = cJSON_CreateObject();
     cJSON *experiment = NULL, *policy = NULL, *notes = NULL;
+    size_t n_places = 0;
 
     out->document = document;
-    if (check_gate_name(file, node, e) < 0 || !found || !document)
-        return found && document ? -1 : no_memory(e);
+    out->places = cJSON_CreateObject();
+    if (check_gate_name(file, node, e) < 0 || !found || !document || !out->places)
+        return found && document && out->places ? -1 : no_memory(e);
     if (schema_from_yaml(&schema_gate, file, node, "", found, &gate, e) < 0)
         return -1;
     if (!cJSON_AddStringToObject(document, "schema", DEFINITION_SCHEMA) ||
@@ -140,7 +171,8 @@ static int gate_from_yaml(const char *file, const char *project, const struct ya
     notes = object_in(document, "notes");
     if (!experiment || !policy || !notes)
         return no_memory(e);
-    if (split_halves(gate, experiment, policy, e) < 0 || place_notes(found, notes, e) < 0)
+    if (split_halves(gate, experiment, policy, e) < 0 || place_notes(found, notes, e) < 0 ||
+        add_places(file, node, "", 0, out->places, &n_places, e) < 0)
         return -1;
     return settle(out, e);
 }
@@ -336,6 +368,7 @@ void definition_fini(struct definition *d)
     free(d->gate);
     free(d->project);
     json_free(d->document);
+    json_free(d->places);
     *d = (struct definition){ 0 };
 }
 
@@ -354,6 +387,18 @@ int definition_write(const struct definition *d, char **out, size_t *out_len, st
 const cJSON *definition_note(const struct definition *d, const char *pointer)
 {
     return json_get(d->notes, pointer);
+}
+
+const char *definition_place(const struct definition *d, const char *pointer)
+{
+    AUTO_FREE char *at = strdup(pointer);
+    const cJSON *found = NULL;
+
+    for (char *slash = at ? at + strlen(at) : NULL; slash && !found; slash = strrchr(at, '/')) {
+        *slash = '\0';
+        found = *at ? json_get(d->places, at) : NULL;
+    }
+    return found ? found->valuestring : pointer;
 }
 
 /* Does the report say this where the pointer at `key` of the experiment leads? True when nothing is asked. */

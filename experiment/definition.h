@@ -25,6 +25,7 @@ struct definition {
     const cJSON *experiment; /* borrowed from document */
     const cJSON *policy;
     const cJSON *notes;     /* unhashed values by JSON Pointer into the document: {"/experiment/run/timeout": 600000} */
+    cJSON *places;          /* of cleanrun.yaml: where a part stands, by its pointer; NULL when read from definition.json */
     struct digest experiment_digest; /* SHA-256 of RFC 8785 form */
     struct digest policy_digest;
 };
@@ -47,6 +48,9 @@ void definition_fini(struct definition *d); /* accepts zeroed */
 int definition_write(const struct definition *d, char **out, size_t *out_len, struct err *e) MUST_CHECK;
 /* An unhashed value (label, time-out) by its pointer in the document, "/policy/audit/metrics/0/label"; NULL when not given. */
 const cJSON *definition_note(const struct definition *d, const char *pointer);
+/* For messages: where the part at this pointer of the document (or what holds it) stands, "cleanrun.yaml:12:5"; the pointer
+ * itself when the definition did not come from such a file. */
+const char *definition_place(const struct definition *d, const char *pointer);
 /* Does the report name its source where run.report_commit and run.report_fingerprint say? NULL when it does or nothing
  * is asked, else what it does not name: "commit" or "fingerprint". */
 const char *definition_report_misnames(const struct definition *d, const cJSON *report, const char *commit,

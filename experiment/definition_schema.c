@@ -13,6 +13,21 @@ static const struct schema argv = { .type = SCHEMA_ARRAY,
                                     .item = &text,
                                     .min_items = 1,
                                     .about = "Program and arguments; no shell is involved." };
+/* {names} of the measured command and its variables. */
+static const char *const run_names[] = { "executable", "results", "profile", "rate", NULL };
+static const struct schema run_text = { .type = SCHEMA_STRING, .placeholders = run_names };
+static const struct schema run_word = { .type = SCHEMA_STRING, .placeholders = run_names, .only_placeholders = true };
+static const struct schema run_argv = { .type = SCHEMA_ARRAY,
+                                        .item = &run_word,
+                                        .min_items = 1,
+                                        .about = "Program and arguments; no shell is involved." };
+static const struct schema run_text_map = { .type = SCHEMA_MAP, .item = &run_text };
+static const char *const step_names[] = { "executable", "results", NULL };
+static const struct schema step_text = { .type = SCHEMA_STRING, .placeholders = step_names, .only_placeholders = true };
+static const struct schema step_argv = { .type = SCHEMA_ARRAY,
+                                         .item = &step_text,
+                                         .min_items = 1,
+                                         .about = "Program and arguments; no shell is involved." };
 static const struct schema texts = { .type = SCHEMA_ARRAY, .item = &text };
 static const struct schema text_map = { .type = SCHEMA_MAP, .item = &text };
 static const struct schema any_map = { .type = SCHEMA_MAP, .item = &any };
@@ -28,11 +43,21 @@ static const struct schema_field env_fields[] = {
     { "allow", &texts, false, false },
     { "reject", &texts, false, false },
 };
+static const struct schema_field run_env_fields[] = {
+    { "set", &run_text_map, false, false },
+    { "allow", &texts, false, false },
+    { "reject", &texts, false, false },
+};
 static const struct schema env = {
     .type = SCHEMA_OBJECT,
     SCHEMA_FIELDS(env_fields),
     .about = "Programs start with an emptied environment: `set` is assigned, `allow` is passed through, and a run is refused "
              "when a variable that matches `reject` is exported at all. Patterns may hold '*'.",
+};
+static const struct schema run_env = {
+    .type = SCHEMA_OBJECT,
+    SCHEMA_FIELDS(run_env_fields),
+    .about = "As in build; {executable} and {results} are replaced in `set`.",
 };
 
 /* build */
@@ -97,9 +122,9 @@ static const char *const format_words[] = { "cleanrun", NULL };
 static const struct schema format = { .type = SCHEMA_ENUM, .words = format_words };
 
 static const struct schema_field run_fields[] = {
-    { "command", &argv, true, false },      { "report", &report_path, true, false },
+    { "command", &run_argv, true, false },  { "report", &report_path, true, false },
     { "format", &format, false, false },    { "workdir", &text, false, false },
-    { "env", &env, false, false },          { "timeout", &duration, false, true },
+    { "env", &run_env, false, false },      { "timeout", &duration, false, true },
     { "report_commit", &report_commit, false, false },
     { "report_fingerprint", &report_fingerprint, false, false },
     { "source_scheme", &source_scheme, false, false },
@@ -126,7 +151,7 @@ static const struct schema proof = {
 };
 static const struct schema_field step_fields[] = {
     { "name", &text, true, false },
-    { "command", &argv, false, false },
+    { "command", &step_argv, false, false },
     { "value", &any, false, false },
     { "proof", &proof, false, false },
     { "timeout", &duration, false, true },
@@ -166,10 +191,10 @@ static const struct schema sampling = {
 };
 
 /* modes */
-static const struct schema_field mode_env_fields[] = { { "set", &text_map, false, false } };
+static const struct schema_field mode_env_fields[] = { { "set", &run_text_map, false, false } };
 static const struct schema mode_env = { .type = SCHEMA_OBJECT, SCHEMA_FIELDS(mode_env_fields) };
 static const struct schema_field mode_fields[] = {
-    { "tool", &text, false, false },          { "command", &argv, false, false },
+    { "tool", &text, false, false },          { "command", &run_argv, false, false },
     { "rate", &number, false, false },        { "context_switches", &flag, false, false },
     { "env", &mode_env, false, false },       { "output", &texts, false, false },
     { "debug_info", &flag, false, false },
@@ -186,7 +211,7 @@ static const struct schema dump_signal = {
     .about = "Sent to the measured program at every `snapshot_every`, for a heap profiler that dumps when it is told to.",
 };
 static const struct schema_field snapshot_mode_fields[] = {
-    { "tool", &text, false, false },          { "command", &argv, false, false },
+    { "tool", &text, false, false },          { "command", &run_argv, false, false },
     { "rate", &number, false, false },        { "context_switches", &flag, false, false },
     { "env", &mode_env, false, false },       { "snapshots", &texts, false, false },
     { "output", &texts, false, false },       { "debug_info", &flag, false, false },

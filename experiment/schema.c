@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "experiment/pointer.h"
 
+enum { WORDS_SIZE = 256 };
+
 static const struct schema_field *schema_field_find(const struct schema *s, const char *key)
 {
     for (size_t i = 0; i < s->n_fields; i++)
@@ -39,19 +41,40 @@ static int check_number(const struct schema *s, const cJSON *value, const char *
     return 0;
 }
 
+void schema_list_words(const char *const *words, char *out, size_t size)
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; words[i]; i++) {
+        size_t need = strlen(words[i]) + 2;
+
+        if (len + need + sizeof ", …" > size) {
+            (void) snprintf(out + len, size - len, ", …"); /* room was kept for it */
+            return;
+        }
+        (void) snprintf(out + len, size - len, "%s%s", i ? ", " : "", words[i]); /* fits */
+        len = strlen(out);
+    }
+}
+
 static int check_text(const struct schema *s, const char *text, const char *where, struct err *e)
 {
+    char words[WORDS_SIZE];
+
     switch (s->type) {
     case SCHEMA_ENUM:
         for (size_t i = 0; s->words[i]; i++)
             if (strcmp(s->words[i], text) == 0)
                 return 0;
-        return err_set(e, ERR_INPUT, "definition.word", "%s: '%.80s' is not one of the allowed words", where, text);
+        schema_list_words(s->words, words, sizeof words);
+        return err_set(e, ERR_INPUT, "definition.word", "%s: '%.80s' is not one of the allowed words: %s", where, text,
+                       words);
     case SCHEMA_POINTER:
         if (pointer_ok(text))
             return 0;
-        return err_set(e, ERR_INPUT, "definition.pointer", "%s: '%.80s' is not a JSON Pointer (RFC 6901)", where,
-                       text);
+        return err_set(e, ERR_INPUT, "definition.pointer", "%s: '%.80s' is not a JSON Pointer%s (RFC 6901)", where,
+                       text, *text == '/' ? "" : ": it begins with '/', like /results/p99");
     case SCHEMA_RELNAME:
         if (relname_ok(text))
             return 0;

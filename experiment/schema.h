@@ -45,6 +45,8 @@ struct schema {
     size_t n_fields;
     const struct schema *item;
     const char *const *words; /* ENUM: NULL-terminated */
+    const char *const *placeholders; /* STRING: the {names} that are replaced, NULL-terminated; NULL: none are looked for */
+    bool only_placeholders; /* a text that is one {word} must be one of them */
     size_t min_items;
     double min; /* INTEGER and NUMBER: used when min < max */
     double max;
@@ -60,6 +62,8 @@ int schema_check(const struct schema *s, const cJSON *value, const char *where, 
 const struct schema *schema_at(const struct schema *s, const char *pointer, bool *out_unhashed);
 /* One value of a leaf type (no ARRAY, OBJECT, MAP), as it stands in a canonical document. */
 int schema_check_leaf(const struct schema *s, const cJSON *value, const char *where, struct err *e) MUST_CHECK;
+/* "one, two, three" of an ENUM's words, ended by … when they don't fit. */
+void schema_list_words(const char *const *words, char *out, size_t size);
 /* YAML nodes → the typed canonical value (new tree, caller frees). Unhashed values go to `notes` (an object) under
  * their JSON Pointer, which begins with `where`. Messages carry file:line:column and "did you mean". */
 int schema_from_yaml(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,

@@ -10,7 +10,7 @@
 #include "experiment/pointer.h"
 #include "experiment/schema.h"
 
-enum { SUGGEST_MAX = 64 };
+enum { SUGGEST_MAX = 64, WORDS_SIZE = 256, NAME_SIZE = 32 };
 
 struct place {
     const char *file;
@@ -112,13 +112,55 @@ static int enum_error(const struct schema *s, struct place at, struct err *e)
 {
     size_t n = 0;
     const char *near = NULL;
+    char words[WORDS_SIZE];
 
     while (s->words[n])
         n++;
     near = text_nearest(at.node->text, s->words, n);
-    return err_set(e, ERR_INPUT, "definition.word", "%s:%zu:%zu: '%.60s' is not allowed here%s%s%s%s", at.file,
-                   at.node->line, at.node->column, at.node->text, near ? "; did you mean '" : "; first allowed word: '",
-                   near ? near : s->words[0], "'", near ? "?" : "");
+    schema_list_words(s->words, words, sizeof words);
+    return err_set(e, ERR_INPUT, "definition.word", "%s:%zu:%zu: '%.60s' is not allowed here (allowed: %s)%s%s%s", at.file,
+                   at.node->line, at.node->column, at.node->text, words, near ? "; did you mean '" : "", near ? near : "",
+                   near ? "'?" : "");
+}
+
+/* The known name that was probably meant: a slip of the pen, or its beginning. */
+static const char *near_name(const char *const *known, const char *name)
+{
+    size_t n = 0;
+
+    while (known[n])
+        n++;
+    for (size_t i = 0; i < n && strlen(name) >= 3; i++)
+        if (strncmp(known[i], name, strlen(name)) == 0)
+            return known[i];
+    return text_nearest(name, known, n);
+}
+
+/* A word in braces that nothing will replace. Braces may mean something to the program that is called, so inside a
+ * longer text only what looks like a known name is refused. */
+static int check_placeholders(const struct schema *s, struct place at, struct err *e)
+{
+    const char *text = at.node->text;
+    char known[WORDS_SIZE];
+
+    for (const char *p = strchr(text, '{'); p; p = strchr(p + 1, '{')) {
+        size_t len = strspn(p + 1, "abcdefghijklmnopqrstuvwxyz_");
+        char name[NAME_SIZE];
+        const char *near = NULL;
+
+        if (len == 0 || len >= sizeof name || p[1 + len] != '}')
+            continue;
+        memcpy(name, p + 1, len);
+        name[len] = '\0';
+        near = near_name(s->placeholders, name);
+        if ((near && strcmp(near, name) == 0) || (!near && (!s->only_placeholders || p != text || p[2 + len])))
+            continue;
+        schema_list_words(s->placeholders, known, sizeof known);
+        return err_set(e, ERR_INPUT, "definition.placeholder", "%s:%zu:%zu: nothing replaces '{%s}' here (known: %s)%s%s%s",
+                       at.file, at.node->line, at.node->column, name, known, near ? "; did you mean '{" : "",
+                       near ? near : "", near ? "}'?" : "");
+    }
+    return 0;
 }
 
 static int text_from(const struct schema *s, struct place at, cJSON **out, struct err *e)
@@ -129,6 +171,8 @@ static int text_from(const struct schema *s, struct place at, cJSON **out, struc
     if (!made)
         return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
     if (schema_check_leaf(s, made, "", NULL) == 0) {
+        if (s->placeholders && check_placeholders(s, at, e) < 0)
+            return -1;
         *out = STEAL(made);
         return 0;
     }

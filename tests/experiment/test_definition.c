@@ -166,9 +166,53 @@ static void definition_errors_name_the_place_and_the_likely_word(void **state)
     refuse("version: 1\ngates:\n  g:\n    class: a\n    class: b\n", "f.yaml:5:5: key 'class' again, first at line 4");
     refuse(HEAD BUILD RUN, "key 'identity' is missing");
     refuse(HEAD "    build: {command: make, executable: {from: path}}\n" RUN POLICY, "f.yaml:6:22: expected a list");
-    refuse(HEAD "    build: {command: [make], executable: {from: guess}}\n" RUN POLICY, "'guess' is not allowed");
+    refuse(HEAD "    build: {command: [make], executable: {from: guess}}\n" RUN POLICY, "'guess' is not allowed here (allowed: path, cargo-messages, meson-introspection)");
+    refuse(HEAD "    build: {command: [make], executable: {from: paht, path: a}}\n" RUN POLICY,
+           "f.yaml:6:49: 'paht' is not allowed here (allowed: path, cargo-messages, meson-introspection); did you mean 'path'?");
+    refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 5s, into: resources}\n",
+           "'resources' is not a JSON Pointer: it begins with '/'");
     refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 500}\n", "expected a duration with its unit");
     refuse(HEAD BUILD "    run: {command: [a], report: ../x.json}\n" POLICY, "not a safe relative name");
+}
+
+static void definition_refuses_words_in_braces_that_nothing_replaces(void **state)
+{
+    struct definition_file f = { 0 };
+
+    (void) state;
+    refuse(HEAD BUILD "    run: {command: ['{exe}'], report: s/1.json}\n" POLICY,
+           "f.yaml:7:21: nothing replaces '{exe}' here (known: executable, results, profile, rate); did you mean '{executable}'?");
+    refuse(HEAD BUILD "    run: {command: ['{executable}', '--out={result}'], report: s/1.json}\n" POLICY,
+           "did you mean '{results}'?");
+    refuse(HEAD BUILD "    run: {command: ['{prog}'], report: s/1.json}\n" POLICY, "nothing replaces '{prog}' here (known: ");
+    refuse(HEAD BUILD "    run: {command: ['{executable}'], report: s/1.json, env: {set: {A: '{executabel}/x'}}}\n" POLICY,
+           "did you mean '{executable}'?");
+    refuse(HEAD BUILD RUN "    modes: {cpu: {command: [perf, '{profil}/a']}}\n" POLICY, "did you mean '{profile}'?");
+    /* Braces of the program's own language stay. */
+    parse(HEAD BUILD "    run: {command: ['{executable}', '{\"a\": {}}', 'x{print}', '{A}', '{ exe }'], report: s/1.json}\n" POLICY, &f);
+    definition_file_fini(&f);
+}
+
+static void definition_remembers_where_its_parts_stand(void **state)
+{
+    struct definition_file f = { 0 };
+    struct definition read = { 0 };
+    struct err e = ERR_INIT;
+    char *bytes = NULL;
+    size_t len = 0;
+
+    (void) state;
+    parse(GOOD, &f);
+    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/path"), "f.yaml:6:55");
+    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/target"), "f.yaml:6:30");
+    assert_string_equal(definition_place(&f.gates[0], "/policy/audit/metrics/0/path"), "f.yaml:10:55");
+    assert_string_equal(definition_place(&f.gates[0], "/policy/soak"), "/policy/soak");
+    assert_int_equal(definition_write(&f.gates[0], &bytes, &len, &e), 0);
+    assert_int_equal(definition_parse(bytes, len, &read, &e), 0);
+    assert_string_equal(definition_place(&read, "/experiment/run"), "/experiment/run");
+    definition_fini(&read);
+    free(bytes);
+    definition_file_fini(&f);
 }
 
 static void definition_refuses_yaml_beyond_the_strict_subset(void **state)
@@ -315,6 +359,8 @@ int main(void)
         cmocka_unit_test(definition_json_reads_back_with_equal_digests),
         cmocka_unit_test(definition_json_refuses_what_the_yaml_could_not_say),
         cmocka_unit_test(definition_errors_name_the_place_and_the_likely_word),
+        cmocka_unit_test(definition_refuses_words_in_braces_that_nothing_replaces),
+        cmocka_unit_test(definition_remembers_where_its_parts_stand),
         cmocka_unit_test(definition_refuses_yaml_beyond_the_strict_subset),
         cmocka_unit_test(definition_types_come_from_the_schema),
         cmocka_unit_test(definition_diff_names_each_differing_key),
