@@ -23,7 +23,7 @@ static int no_memory(struct err *e)
 static int not_one(const char *target, size_t n, struct err *e)
 {
     return err_set(
-        e, ERR_INPUT, "artifact.count",
+        e, ERR_USAGE, "artifact.count",
         "expected exactly one executable of target '%s' in the build's messages, found %zu", target,
         n);
 }
@@ -233,11 +233,15 @@ static int check_magic(int fd, const char *name, struct err *e)
     if (n < 0)
         return err_errno(e, "artifact.read", "cannot read '%s'", name);
     if (n >= 2 && magic[0] == '#' && magic[1] == '!')
-        return err_set(e, ERR_INPUT, "artifact.script",
-                       "'%s' is a script: what would run is its interpreter, which no hash covers",
-                       name);
+        return err_set(
+            e, ERR_USAGE, "artifact.script",
+            "'%s' is a script: what would run is its interpreter, which no hash covers; let the "
+            "build copy the interpreter (command: [cp, /usr/bin/python3, build/py]), name that "
+            "(executable: {from: path, path: build/py}) and give it the script (run.command: "
+            "['{executable}', %s]); the source's fingerprint covers the script",
+            name, name);
     if (n != 4 || memcmp(magic, "\177ELF", 4) != 0)
-        return err_set(e, ERR_INPUT, "artifact.format", "'%s' is no ELF executable", name);
+        return err_set(e, ERR_USAGE, "artifact.format", "'%s' is no ELF executable", name);
     return 0;
 }
 
@@ -252,13 +256,16 @@ int artifact_open(const char *path, const char *resolved, struct artifact *out, 
 
     if (!copy || !name)
         return no_memory(e);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return err_set(e, ERR_USAGE, "artifact.open",
+                       "the build left no '%s', the program that build.executable names", name);
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_errno(e, "artifact.open",
                          "cannot open '%s', the program that build.executable names", name);
     if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_INPUT, "artifact.kind", "'%s' is not a regular file", name);
+        return err_set(e, ERR_USAGE, "artifact.kind", "'%s' is not a regular file", name);
     if (faccessat(fd, "", X_OK, AT_EMPTY_PATH) < 0 || (st.st_mode & 0111) == 0)
-        return err_set(e, ERR_INPUT, "artifact.mode", "'%s' is not executable", name);
+        return err_set(e, ERR_USAGE, "artifact.mode", "'%s' is not executable", name);
     if (check_magic(fd, name, e) < 0 || digest_of_fd(fd, &digest, &size, e) < 0)
         return -1;
     *out = (struct artifact){.fd = fd_steal(&fd),
@@ -315,9 +322,6 @@ int artifact_resolve(const struct build_input *in, const char *root, struct arti
 
     switch (in->plan->build.resolve) {
     case PLAN_RESOLVE_PATH:
-        if (in->plan->build.path[0] == '/' || strstr(in->plan->build.path, ".."))
-            return err_set(e, ERR_USAGE, "artifact.path",
-                           "build.executable.path must lie below the source root");
         if (asprintf(&path, "%s/%s", root, in->plan->build.path) < 0) {
             path = NULL;
             r = no_memory(e);

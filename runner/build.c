@@ -98,6 +98,16 @@ static int run_to(struct stage *s, const char *const *argv, struct loop_stream o
     return judge(argv[0], &result, e);
 }
 
+/* A program that is not there is the definition's mistake, or this machine lacks what it builds with:
+ * the caller's to resolve. */
+static int absent(const struct build_input *in, const char *pointer, struct err *e)
+{
+    if (e->kind != ERR_NOTFOUND)
+        return -1;
+    e->kind = ERR_USAGE;
+    return err_wrap(e, "%s", definition_place(in->plan->definition, pointer));
+}
+
 static void note_command(struct stage *s, const char *const *argv)
 {
     AUTO_BUF struct buf b = {.data = NULL};
@@ -186,8 +196,10 @@ static int ask_toolchain(const struct build_input *in, char **out, struct err *e
     *out = NULL;
     if (!in->plan->build.toolchain)
         return 0;
-    if (build_query(in, in->plan->build.toolchain, TOOLCHAIN_MAX, &text, &len, e) < 0)
-        return err_wrap(e, "build.toolchain");
+    if (build_query(in, in->plan->build.toolchain, TOOLCHAIN_MAX, &text, &len, e) < 0) {
+        (void) err_wrap(e, "build.toolchain"); /* always -1 */
+        return absent(in, "/experiment/build/toolchain", e);
+    }
     len = text ? strcspn(text, "\r\n") : 0;
     *out = strndup(text ? text : "", len < TOOLCHAIN_LINE ? len : TOOLCHAIN_LINE);
     return *out ? 0 : err_set(e, ERR_NOMEM, "build.memory", "out of memory");
@@ -200,9 +212,11 @@ static int run_all(struct stage *s, struct err *e)
     cJSON_ArrayForEach(step, s->in->plan->build.prepare)
     {
         if (run_step(s, step, false, e) < 0)
-            return -1;
+            return absent(s->in, "/experiment/build/prepare", e);
     }
-    return run_step(s, s->in->plan->build.command, true, e);
+    return run_step(s, s->in->plan->build.command, true, e) < 0
+               ? absent(s->in, "/experiment/build/command", e)
+               : 0;
 }
 
 int build_run(const struct build_input *in, struct build_result *out, struct err *e)
@@ -216,6 +230,8 @@ int build_run(const struct build_input *in, struct build_result *out, struct err
     AUTO_FD int cwd = -1;
     int r = open_workdir(in, &cwd, e);
 
+    if (r < 0)
+        return absent(in, "/experiment/build/workdir", e);
     s.cwd_fd = cwd;
     if (r == 0)
         r = plan_environment(&from, in->arena, &s.envp, &made.environment, e);

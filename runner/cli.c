@@ -55,11 +55,13 @@ static int unknown_option(const struct command *cmd, const char *word, size_t le
         copy[len] = '\0';
         const char *near = text_nearest(copy, names, n);
         if (near)
-            return err_set(e, ERR_USAGE, "cli.option", "unknown option --%s; did you mean --%s?",
-                           copy, near);
+            return err_set(e, ERR_USAGE, "cli.option",
+                           "unknown option --%s; did you mean --%s? (cleanrun %s --help)", copy,
+                           near, cmd->name);
     }
-    return err_set(e, ERR_USAGE, "cli.option", "unknown option --%.*s", (int) (len < 60 ? len : 60),
-                   word);
+    return err_set(e, ERR_USAGE, "cli.option",
+                   "unknown option --%.*s; cleanrun %s --help lists them",
+                   (int) (len < 60 ? len : 60), word, cmd->name);
 }
 
 static int give(struct cli_args *out, const struct cli_option *o, const char *value, struct err *e)
@@ -88,7 +90,8 @@ static int parse_option(const struct command *cmd, int argc, char **argv, int *i
     if (!o && is_long)
         return unknown_option(cmd, name, len, e);
     if (!o || (!is_long && !o->value && name[1]))
-        return err_set(e, ERR_USAGE, "cli.option", "unknown option %s", word);
+        return err_set(e, ERR_USAGE, "cli.option",
+                       "unknown option %.60s; cleanrun %s --help lists them", word, cmd->name);
     if (!o->value) {
         if (equals)
             return err_set(e, ERR_USAGE, "cli.flag", "--%s takes no value", o->name);
@@ -139,8 +142,13 @@ int cli_parse(struct cli *c, const struct command *cmd, int argc, char **argv, s
             out->args[out->n_args++] = word;
         }
     }
-    if (out->n_args < cmd->min_args || out->n_args > cmd->max_args)
-        return err_set(e, ERR_USAGE, "cli.args", "usage: cleanrun %s %s", cmd->name, cmd->synopsis);
+    if (out->n_args > cmd->max_args)
+        return err_set(e, ERR_USAGE, "cli.args",
+                       "'%.80s' is one argument too many; usage: cleanrun %s %s",
+                       out->args[cmd->max_args], cmd->name, cmd->synopsis);
+    if (out->n_args < cmd->min_args)
+        return err_set(e, ERR_USAGE, "cli.args", "an argument is missing; usage: cleanrun %s %s",
+                       cmd->name, cmd->synopsis);
     apply_globals(c, out);
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "audit/audit.h"
 #include "audit/verdict.h"
+#include "base/cleanup.h"
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
@@ -43,9 +44,38 @@ static int check_plans(const struct definition *d, struct err *e)
         if (m != PLAN_CLEAN && !json_get(json_get(d->experiment, "modes"), word))
             continue;
         if (plan_read(d, (enum plan_mode) m, &p, e) < 0)
-            return err_wrap(e, "gate %s", d->gate);
+            return d->places ? -1 : err_wrap(e, "gate %s", d->gate);
     }
     return 0;
+}
+
+/* Sound, but no run of it could ever be compared: facts that nothing tells stay unknown. */
+static const struct {
+    const char *key, *pointer, *text;
+} told_facts[] = {
+    {"toolchain", "/experiment/build/toolchain",
+     "build.toolchain is missing: the compiler stays an unknown fact, and no run can be compared"},
+    {"allocator", "/experiment/build/allocator",
+     "build.allocator is missing: the allocator stays an unknown fact, and no run can be compared"},
+};
+
+static bool lacks(const struct definition *d, size_t fact)
+{
+    return !json_get(json_get(d->experiment, "build"), told_facts[fact].key);
+}
+
+static void add_warnings(struct json_doc *doc, cJSON *row, const struct definition *d)
+{
+    cJSON *list = json_add_array(doc, row, "warnings");
+
+    for (size_t i = 0; i < ARRAY_LEN(told_facts); i++) {
+        if (lacks(d, i)) {
+            cJSON *warning = json_add_object(doc, list, NULL);
+
+            json_add_string(doc, warning, "place", definition_place(d, told_facts[i].pointer));
+            json_add_string(doc, warning, "text", told_facts[i].text);
+        }
+    }
 }
 
 static int print_schema(const struct cli *c, struct err *e)
@@ -89,6 +119,7 @@ static int print_json(const struct cli *c, const struct definition_file *f, cons
         json_add_string(&d, row, "experiment_sha256", hex);
         digest_hex(&f->gates[i].policy_digest, hex);
         json_add_string(&d, row, "policy_sha256", hex);
+        add_warnings(&d, row, &f->gates[i]);
     }
     j = json_doc_take(&d, e);
     return j ? cli_write_json(c, NULL, j, e) : -1;
@@ -104,6 +135,11 @@ static void print_text(const struct cli *c, const struct definition_file *f)
         /* Flushed and checked by main. */
         (void) fprintf(c->out, "%s\n  experiment %s\n  policy     %s\n", f->gates[i].gate,
                        experiment, policy);
+        for (size_t w = 0; w < ARRAY_LEN(told_facts); w++)
+            if (lacks(&f->gates[i], w))
+                cli_say(c, "%s: warning: gate %s: %s",
+                        definition_place(&f->gates[i], told_facts[w].pointer), f->gates[i].gate,
+                        told_facts[w].text);
     }
 }
 
@@ -148,7 +184,8 @@ const struct command command_check = {
     .examples = "  cleanrun check\n  cleanrun check --schema > cleanrun.schema.json\n",
     .notes = "A changed experiment digest means that the next run is another experiment: "
              "NON_COMPARABLE with the baseline.\n"
-             "Exit: 0 sound, 2 not (with file:line:column).\n",
+             "A warning names what is allowed but keeps every run from being compared.\n"
+             "Exit: 0 sound (warnings are told), 2 not (with file:line:column).\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,
     .run = run,

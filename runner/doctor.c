@@ -53,13 +53,15 @@ static void check_fact(struct rows *r, size_t i)
     const struct host_reader *reader = host_reader_find(wanted[i].fact);
     AUTO_FREE char *value = reader ? reader->read(r->root) : NULL;
     /* What the machine does not have can't disturb. */
-    bool fine = value && (!strcmp(value, wanted[i].good) || !strcmp(value, "none"));
+    bool none = value && !strcmp(value, "none");
+    bool fine = none || (value && !strcmp(value, wanted[i].good));
+    bool absent = none && strcmp(wanted[i].good, "none") != 0; /* a virtual machine shows little */
 
     if (!value)
         row(r, wanted[i].fact, "unknown", NULL, "could not be read", NULL);
     else
         row(r, wanted[i].fact, fine ? "ok" : wanted[i].bad_state, value,
-            fine ? "as it should be" : wanted[i].text, fine ? NULL : wanted[i].fix);
+            absent ? "not visible here" : fine ? "as it should be" : wanted[i].text, fine ? NULL : wanted[i].fix);
 }
 
 static void check_load(struct rows *r)

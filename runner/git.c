@@ -191,7 +191,19 @@ static int explain(const char *const *args, int code, char *words, struct err *e
 {
     if (!words)
         return err_set(e, ERR_INPUT, "git.failed", "git %s failed (exit %d)", args[0], code);
-    words[strcspn(words, "\n")] = '\0';
+    /* Whose repository it is: git says how to trust it, on lines of their own. */
+    bool whole = strstr(words, "safe.directory") != NULL;
+
+    for (char *end = words + strcspn(words, "\n"); *end; end = end + strcspn(end, "\n")) {
+        size_t gap = strspn(end, "\n\t ");
+
+        if (!whole || !end[gap]) {
+            *end = '\0';
+            break;
+        }
+        memmove(end + 1, end + gap, strlen(end + gap) + 1);
+        *end++ = ' ';
+    }
     if (!strncmp(words, "fatal: ", 7))
         words += 7;
     return err_set(e, ERR_INPUT, "git.failed", "git %s: %s (exit %d)", args[0],

@@ -140,8 +140,8 @@ static void topic_definition(FILE *out)
         PUT("  %-14s %s%s\n", f->key, f->required ? "(required) " : "",
             f->schema->about ? f->schema->about : "");
     }
-    PUT("\nEvery key with its default: docs/definition.md. The whole shape: cleanrun check "
-        "--schema (a JSON Schema for editors).\n");
+    PUT("\nA first one to edit: cleanrun init. The whole shape: cleanrun check --schema (a JSON "
+        "Schema for editors).\nEvery key with its default: man cleanrun.yaml.\n");
 }
 
 static const struct {
@@ -152,6 +152,14 @@ static const struct {
     {"identity", topic_identity},     {"reasons", topic_reasons},
     {"definition", topic_definition},
 };
+
+void help_list(FILE *out)
+{
+    PUT("topics:");
+    for (size_t i = 0; i < ARRAY_LEN(topics); i++)
+        PUT(" %s", topics[i].name);
+    PUT("; also each command, and each code of `cleanrun help reasons`\n");
+}
 
 bool help_topic(FILE *out, const char *topic, const char **out_near)
 {

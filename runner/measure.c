@@ -175,6 +175,14 @@ struct command {
     const struct box *box; /* NULL: none */
 };
 
+/* A program or directory that is not there was named by the definition: the caller's to resolve. */
+static int absent(struct err *e)
+{
+    if (e->kind == ERR_NOTFOUND)
+        e->kind = ERR_USAGE;
+    return -1;
+}
+
 /* Starts the program; on success the child's pipe ends are closed here. */
 static int start(const struct measure_input *in, const struct command *c, struct pipes *pipes,
                  struct child *child, struct err *e)
@@ -183,7 +191,7 @@ static int start(const struct measure_input *in, const struct command *c, struct
     AUTO_FD int cwd = -1;
 
     if (open_workdir(in, &cwd, e) < 0)
-        return -1;
+        return absent(e);
     spec.argv = c->argv;
     spec.envp = c->envp;
     spec.path = plan_env_get(c->envp, "PATH");
@@ -194,7 +202,7 @@ static int start(const struct measure_input *in, const struct command *c, struct
     spec.extra_fd = pipes->phase[1];
     spec.cgroup_procs_fd = c->box ? c->box->procs_fd : -1;
     if (child_start(&spec, child, e) < 0)
-        return -1;
+        return absent(e);
     for (int *end = (int[]){0, 1, 2, -1}; *end >= 0; end++) {
         int *pair = *end == 0 ? pipes->out : *end == 1 ? pipes->err : pipes->phase;
 

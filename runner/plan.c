@@ -56,8 +56,32 @@ static uint64_t note_ms(const struct definition *d, const char *pointer, uint64_
     return j && cJSON_IsNumber(j) && j->valuedouble >= 1 ? (uint64_t) j->valuedouble : otherwise;
 }
 
+/* A path that can't lead out of the source. */
+static bool is_below(const char *path)
+{
+    for (const char *p = path; p; p = strchr(p, '/')) {
+        p += *p == '/' && p != path ? 1 : 0;
+        if (!strncmp(p, "..", 2) && (p[2] == '/' || !p[2]))
+            return false;
+        if (*p == '/' && p == path)
+            return false;
+    }
+    return true;
+}
+
+static int check_below(const struct definition *d, const char *pointer, const char *path,
+                       struct err *e)
+{
+    if (!path || is_below(path))
+        return 0;
+    return err_set(e, ERR_USAGE, "plan.path",
+                   "%s: '%.100s' must lie below the root of the source: a relative path without '..'",
+                   definition_place(d, pointer), path);
+}
+
 static int read_build(const struct definition *d, struct plan *p, struct err *e)
 {
+    const char *at = definition_place(d, "/experiment/build/executable");
     const cJSON *build = json_get(d->experiment, "build");
     const cJSON *exe = json_get(build, "executable");
     const char *messages = text_of(build, "messages");
@@ -83,19 +107,19 @@ static int read_build(const struct definition *d, struct plan *p, struct err *e)
         p->build.resolve = PLAN_RESOLVE_PATH;
         if (!p->build.path)
             return err_set(e, ERR_USAGE, "plan.executable",
-                           "build.executable from path needs `path`");
-        return 0;
+                           "%s: build.executable from path needs `path`", at);
+        return check_below(d, "/experiment/build/executable/path", p->build.path, e);
     }
     p->build.resolve = !strcmp(from, "cargo-messages") ? PLAN_RESOLVE_CARGO : PLAN_RESOLVE_MESON;
     if (!p->build.target)
-        return err_set(e, ERR_USAGE, "plan.executable", "build.executable from %s needs `target`",
-                       from);
+        return err_set(e, ERR_USAGE, "plan.executable",
+                       "%s: build.executable from %s needs `target`", at, from);
     if (p->build.resolve == PLAN_RESOLVE_CARGO && p->build.messages != PLAN_MESSAGES_CARGO)
         return err_set(e, ERR_USAGE, "plan.executable",
-                       "build.executable from cargo-messages needs `messages: cargo-json`");
+                       "%s: build.executable from cargo-messages needs `messages: cargo-json`", at);
     if (p->build.resolve == PLAN_RESOLVE_MESON && !p->build.build_dir)
         return err_set(e, ERR_USAGE, "plan.executable",
-                       "build.executable from meson-introspection needs `build_dir`");
+                       "%s: build.executable from meson-introspection needs `build_dir`", at);
     return 0;
 }
 
@@ -156,7 +180,12 @@ static int read_mode(const struct definition *d, enum plan_mode mode, struct pla
 
     (void) num_double_shortest(rate ? rate->valuedouble : DEFAULT_RATE,
                                p->rate); /* its length is not needed */
-    return read_clock(p, e) < 0 ? -1 : check_mode(p, e);
+    if (read_clock(p, e) == 0 && check_mode(p, e) == 0)
+        return 0;
+    char pointer[64];
+
+    (void) snprintf(pointer, sizeof(pointer), "/experiment/modes/%s", mode_words[mode]); /* fits */
+    return err_wrap(e, "%s", definition_place(d, pointer));
 }
 
 int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out, struct err *e)
@@ -178,6 +207,9 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     p.run.env = json_get(run, "env");
     p.run.workdir = text_of(run, "workdir");
     p.run.report = text_of(run, "report");
+    if (check_below(d, "/experiment/build/workdir", p.build.workdir, e) < 0 ||
+        check_below(d, "/experiment/run/workdir", p.run.workdir, e) < 0)
+        return -1;
     p.source_scheme = text_of(run, "source_scheme");
     p.run.timeout_ms = note_ms(d, "/experiment/run/timeout", RUN_TIMEOUT_MS);
     p.conditioning = json_get(d->experiment, "conditioning");
@@ -189,7 +221,7 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     p.limits = json_get(host, "limits");
     p.quiet = json_get(host, "quiet");
     if (conditioning_check(&p, e) < 0)
-        return -1;
+        return err_wrap(e, "%s", definition_place(d, "/experiment/conditioning"));
     *out = p;
     return 0;
 }

@@ -60,6 +60,16 @@ static bool tell_second_words(FILE *to, const char *first)
     return found;
 }
 
+static bool has_second_words(const char *first)
+{
+    size_t len = strlen(first);
+
+    for (size_t i = 0; command_table[i]; i++)
+        if (!strncmp(command_table[i]->name, first, len) && command_table[i]->name[len] == ' ')
+            return true;
+    return false;
+}
+
 static int unknown(const struct cli *c, int argc, char **argv)
 {
     const char *names[NAMES_MAX];
@@ -67,8 +77,13 @@ static int unknown(const struct cli *c, int argc, char **argv)
 
     if (argc > 1 && asks_help(argc - 1, argv + 1) && tell_second_words(c->out, argv[0]))
         return EXIT_OK;
-    if (tell_second_words(c->err, argv[0]))
+    if (has_second_words(argv[0])) {
+        if (argc > 1 && argv[1][0] != '-')
+            (void) fprintf(c->err, "cleanrun: no command '%.40s %.40s'\n", argv[0],
+                           argv[1]); /* talk */
+        (void) tell_second_words(c->err, argv[0]); /* it has some */
         return EXIT_USAGE;
+    }
     for (size_t i = 0; command_table[i] && n < NAMES_MAX - 1; i++)
         names[n++] = command_table[i]->name;
     names[n++] = "help";
@@ -91,11 +106,13 @@ static int help(const struct cli *c, int argc, char **argv)
     } else if (cmd) {
         help_command(c->out, cmd);
     } else if (!help_topic(c->out, argv[0], &near)) {
-        if (tell_second_words(c->out, argv[0]))
+        if (argc < 2 && tell_second_words(c->out, argv[0]))
             return EXIT_OK;
         /* Talk. */
-        (void) fprintf(c->err, "cleanrun help: no topic '%.60s'%s%s%s\n", argv[0],
+        (void) fprintf(c->err, "cleanrun help: no topic '%.60s%s%.60s'%s%s%s\n", argv[0],
+                       argc > 1 ? " " : "", argc > 1 ? argv[1] : "",
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        help_list(c->err);
         return EXIT_USAGE;
     }
     return EXIT_OK;

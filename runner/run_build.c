@@ -13,6 +13,9 @@
 #include "runner/run.h"
 #include "runner/run_stages.h"
 
+#define LOG_TOLD 15
+#define LOG_TOLD_BYTES 8192
+
 static int write_definition(struct run *r, struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
@@ -56,6 +59,41 @@ static int check_debug_info(const struct run *r, struct err *e)
                            plan_mode_word(r->plan.mode), r->artifact.name);
 }
 
+/* The last lines of build.log, where a failed build says why. */
+static void tell_log(const struct run *r)
+{
+    AUTO_FREE char *text = NULL;
+    struct err ignored = ERR_INIT; /* without a log there is nothing to show */
+    size_t len = 0, from, lines = 0;
+
+    if (r->options.json || file_read_at(r->dir.fd, BUILD_LOG, LIMIT_LOG * 2, &text, &len, &ignored) < 0)
+        return;
+    while (len > 0 && text[len - 1] == '\n')
+        len--;
+    for (from = len; from > 0 && len - from < LOG_TOLD_BYTES; from--)
+        if (text[from - 1] == '\n' && ++lines == LOG_TOLD)
+            break;
+    /* A terminal must not obey what a build prints. */
+    for (size_t i = from; i < len; i++)
+        if (((unsigned char) text[i] < ' ' && text[i] != '\n' && text[i] != '\t') || text[i] == 127)
+            text[i] = '?';
+    if (from < len)
+        cli_say(r->cli, "the end of " BUILD_LOG ":");
+    for (size_t line = from; line < len;) {
+        size_t n = strcspn(text + line, "\n");
+
+        n = n < len - line ? n : len - line;
+        cli_say(r->cli, "  | %.*s", (int) n, text + line);
+        line += n + 1;
+    }
+}
+
+/* The definition's mistake is told with its place. */
+static int at_place(const struct run *r, const char *pointer, struct err *e)
+{
+    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer)) : -1;
+}
+
 int run_build(struct run *r, struct err *e)
 {
     struct build_input in = {
@@ -72,12 +110,14 @@ int run_build(struct run *r, struct err *e)
     r->stage = "build";
     if (build_run(&in, &r->build, e) < 0) {
         r->interrupted = r->build.interrupted;
+        if (!r->interrupted && e->kind == ERR_SYS)
+            tell_log(r);
         return -1;
     }
     run_say(r, "build", "done in %.1f s", (double) (clock_monotonic_ns() - began) / 1e9);
     r->stage = "executable";
     if (artifact_resolve(&in, r->git.root, &r->artifact, e) < 0)
-        return -1;
+        return at_place(r, "/experiment/build/executable/path", e);
     if (check_debug_info(r, e) < 0)
         return -1;
     digest_hex(&r->artifact.digest, hex);

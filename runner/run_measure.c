@@ -119,17 +119,26 @@ static int record_step(struct run *r, const cJSON *step, struct err *e)
     return 0;
 }
 
+/* No such program or directory: the definition's mistake, told with its place. */
+static int at_place(const struct run *r, const char *pointer, struct err *e)
+{
+    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer)) : -1;
+}
+
 static int run_step(struct run *r, const struct measure_input *in, const cJSON *step, size_t number,
                     struct err *e)
 {
     const char *name = json_get(step, "name")->valuestring;
     struct loop_result result;
-    char what[120];
+    char what[120], pointer[64];
 
     (void) snprintf(what, sizeof(what), "conditioning step '%s'",
                     name); /* a cut name still tells */
-    if (measure_step(in, step, plan_step_timeout_ms(&r->plan, number), &result, e) < 0 ||
-        check_end(r, what, &result, 0, e) < 0)
+    (void) snprintf(pointer, sizeof(pointer), "/experiment/conditioning/%zu/command",
+                    number); /* fits */
+    if (measure_step(in, step, plan_step_timeout_ms(&r->plan, number), &result, e) < 0)
+        return at_place(r, pointer, e);
+    if (check_end(r, what, &result, 0, e) < 0)
         return -1;
     if (!result.status.exited || result.status.code != 0)
         return err_set(e, ERR_SYS, "run.conditioning", "%s failed (%s %d); see run.log", what,
@@ -252,7 +261,7 @@ int run_measure(struct run *r, struct err *e)
     r->stage = "measure";
     in.progress = on_phase;
     in.progress_context = r;
-    if (measure_run(&in, &r->measure, e) < 0)
+    if (measure_run(&in, &r->measure, e) < 0 && at_place(r, "/experiment/run/command", e) < 0)
         return -1;
     r->measured = true;
     run_say(r, "measured", "%.1f s, %zu samples", (double) r->measure.loop.wall_ns / 1e9,

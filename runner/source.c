@@ -74,12 +74,17 @@ static int read_commit(struct source *s, const char *text, struct err *e)
 
 int source_head(const struct git *g, struct source *out, struct err *e)
 {
-    static const char *const head[] = {"rev-parse", "--verify", "HEAD^{commit}", NULL};
+    static const char *const head[] = {"rev-parse", "--verify", "--quiet", "HEAD^{commit}",
+                                       NULL};
     AUTO_GIT_OUTPUT struct git_output name = {.data = NULL};
     AUTO_GIT_OUTPUT struct git_output object = {.data = NULL};
 
-    if (git_run(g, head, false, &name, e) < 0)
+    if (git_run(g, head, true, &name, e) < 0)
         return -1;
+    if (name.code != 0)
+        return err_set(e, ERR_USAGE, "source.unborn",
+                       "this repository has no commit yet, and a run is a run of a commit: commit "
+                       "first (git add . && git commit)");
     if (!copy_oid(name.data, strcspn(name.data, "\n"), out->commit))
         return err_set(e, ERR_INPUT, "source.commit", "git does not name HEAD's commit");
     const char *const cat[] = {"cat-file", "commit", out->commit, NULL};

@@ -121,6 +121,22 @@ static void mistakes_are_usage_with_a_suggestion(void **state)
     SAY(&s, "help", "exitcodes");
     assert_said(&s, 2, NULL, "did you mean 'exit-codes'?");
     said_fini(&s);
+    SAY(&s, "help", "XYZ");
+    assert_said(&s, 2, NULL, "no topic 'XYZ'\ntopics: exit-codes environment identity reasons definition");
+    said_fini(&s);
+    SAY(&s, "help", "key", "bogus");
+    assert_said(&s, 2, NULL, "no topic 'key bogus'");
+    said_fini(&s);
+    SAY(&s, "run", "--frobnicate");
+    assert_said(&s, 2, NULL, "unknown option --frobnicate; cleanrun run --help lists them");
+    said_fini(&s);
+    SAY(&s, "run", "-x");
+    assert_said(&s, 2, NULL, "unknown option -x; cleanrun run --help lists them");
+    said_fini(&s);
+    SAY(&s, "key", "bogus");
+    assert_said(&s, 2, NULL, "no command 'key bogus'");
+    assert_non_null(strstr(s.err, "cleanrun key show"));
+    said_fini(&s);
     SAY(&s, "run", "--bulid-only");
     assert_said(&s, 2, NULL, "did you mean --build-only?");
     said_fini(&s);
@@ -143,10 +159,10 @@ static void mistakes_are_usage_with_a_suggestion(void **state)
     assert_said(&s, 2, NULL, "given twice");
     said_fini(&s);
     SAY(&s, "run", "a", "b");
-    assert_said(&s, 2, NULL, "usage: cleanrun run");
+    assert_said(&s, 2, NULL, "'b' is one argument too many; usage: cleanrun run");
     said_fini(&s);
     SAY(&s, "seal");
-    assert_said(&s, 2, NULL, "usage: cleanrun seal");
+    assert_said(&s, 2, NULL, "an argument is missing; usage: cleanrun seal");
     said_fini(&s);
     SAY(&s, "--version");
     assert_said(&s, 0, "cleanrun 0.", NULL);
@@ -245,6 +261,23 @@ static void files_that_are_none_are_named(void **state)
     test_dir_free(dir);
 }
 
+/* PATH stands in line 6, FACT in line 7, the metrics from line 11. */
+#define DEFINITION(PATH, FACT, GATED)                                                              \
+    "version: 1\n"                                                                                 \
+    "gates:\n"                                                                                     \
+    "  g:\n"                                                                                       \
+    "    class: c\n"                                                                               \
+    "    build:\n"                                                                                 \
+    "      executable: {from: path, path: " PATH "}\n"                                             \
+    "      " FACT "\n"                                                                             \
+    "      command: [make]\n"                                                                      \
+    "    run: {command: ['{executable}'], report: s/1.json}\n"                                     \
+    "    audit:\n"                                                                                 \
+    "      metrics: [{path: /a, unit: s, worse: higher, tolerance_pct: 1, " GATED "}]\n"           \
+    "      paths: {required: [s/1.json]}\n"                                                        \
+    "    identity: [{path: /n, require: required}]\n"                                              \
+    "    accept: {}\n"
+
 static void check_tells_where_a_definition_is_wrong(void **state)
 {
     char *dir = test_dir_new(), *file = test_join(dir, "cleanrun.yaml");
@@ -255,6 +288,28 @@ static void check_tells_where_a_definition_is_wrong(void **state)
     SAY(&s, "check", file);
     assert_said(&s, 2, NULL, "cleanrun.yaml:4:5");
     assert_non_null(strstr(s.err, "did you mean 'class'"));
+    said_fini(&s);
+    test_write_text(dir, "cleanrun.yaml", DEFINITION("app", "toolchain: [cc, --version]", "gated: false"));
+    SAY(&s, "check", file);
+    assert_said(&s, 2, NULL, "cleanrun.yaml:11:7: at least one metric must be gated");
+    said_fini(&s);
+    test_write_text(dir, "cleanrun.yaml", DEFINITION("/usr/bin/app", "toolchain: [cc, --version]", "gated: true"));
+    SAY(&s, "check", file);
+    assert_said(&s, 2, NULL, "cleanrun.yaml:6:32: '/usr/bin/app' must lie below the root of the source");
+    said_fini(&s);
+    test_write_text(dir, "cleanrun.yaml", DEFINITION("a/../../app", "toolchain: [cc, --version]", "gated: true"));
+    SAY(&s, "check", file);
+    assert_said(&s, 2, NULL, "'a/../../app' must lie below the root of the source");
+    said_fini(&s);
+    /* Sound, but no run of it could be compared. */
+    test_write_text(dir, "cleanrun.yaml", DEFINITION("..app/b..c", "allocator: malloc", "gated: true"));
+    SAY(&s, "check", file);
+    assert_said(&s, 0, "experiment ", "cleanrun.yaml:5:5: warning: gate g: build.toolchain is missing");
+    assert_null(strstr(s.err, "build.allocator"));
+    said_fini(&s);
+    SAY(&s, "check", file, "--json");
+    assert_said(&s, 0, "\"text\": \"build.toolchain is missing", NULL);
+    assert_null(strstr(s.out, "build.allocator"));
     said_fini(&s);
     SAY(&s, "check", "--schema");
     assert_said(&s, 0, "https://json-schema.org/draft/2020-12/schema", NULL);

@@ -1,0 +1,164 @@
+/* What a first user gets wrong: a definition whose mistake only the build or the start shows, a repository that is no
+ * source yet, a first run that nothing could be compared with. Each is refused with its place and its way out. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json_in.h"
+#include "tests/runner/project.h"
+
+/* A project whose definition has `from` replaced by `to`. */
+static void changed(struct project *p, const char *from, const char *to)
+{
+    char *path, *text, *made = NULL, *at;
+
+    project_new(p, "ok", NULL);
+    path = test_join(p->repo, "cleanrun.yaml");
+    text = test_read_path(path, NULL);
+    at = strstr(text, from);
+    assert_non_null(at);
+    assert_true(asprintf(&made, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) >= 0);
+    test_write_text(p->repo, "cleanrun.yaml", made);
+    free(made);
+    free(text);
+    free(path);
+}
+
+static void assert_told(const struct test_run *r, int code, const char *words)
+{
+    if (r->code != code || !strstr(r->err, words))
+        print_error("exit %d, expected '%s'\nout: %s\nerr: %s\n", r->code, words, r->out, r->err);
+    assert_int_equal(r->code, code);
+    assert_non_null(strstr(r->err, words));
+}
+
+/* Exit 2 with the place, and no directory that looks like a run. */
+static void refused(const char *from, const char *to, const char *words)
+{
+    struct project p;
+    struct test_run r;
+    struct stat st;
+    char *out;
+
+    changed(&p, from, to);
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--out", (out = project_out(&p, "")), NULL}, NULL, &r);
+    out[strlen(out) - 1] = '\0';
+    assert_told(&r, 2, words);
+    assert_int_equal(stat(out, &st), -1);
+    free(out);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void mistakes_of_the_definition_are_told_with_their_place(void **state)
+{
+    (void) state;
+    refused("path: workload}", "path: build/workload}",
+            "cleanrun.yaml:8:32: the build left no 'workload', the program that build.executable names");
+    refused("path: workload}", "path: workload.c}", "cleanrun.yaml:8:32: 'workload.c' is not executable");
+    refused("command: [cc,", "command: [no-such-compiler,",
+            "cleanrun.yaml:7:7: no program 'no-such-compiler'");
+    refused("toolchain: [cc,", "toolchain: [no-such-compiler,",
+            "cleanrun.yaml:9:7: build.toolchain: no program 'no-such-compiler'");
+    refused("command: ['{executable}', ok", "command: [no-such-runner, '{executable}', ok",
+            "cleanrun.yaml:13:7: no program 'no-such-runner'");
+    refused("    phases:\n", "    conditioning:\n      - {name: warm, command: [no-such-step]}\n    phases:\n",
+            "cleanrun.yaml:17:22: no program 'no-such-step'");
+    refused("      report: s/p.json\n", "      report: s/p.json\n      workdir: no/such\n", "no/such");
+    refused("      report: s/p.json\n", "      report: s/p.json\n      workdir: ../x\n",
+            "'../x' must lie below the root of the source");
+}
+
+static void a_script_is_told_how_its_interpreter_is_measured(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    changed(&p, "path: workload}", "path: bench.sh}");
+    test_write_text(p.repo, "bench.sh", "#!/bin/sh\n");
+    char *script = test_join(p.repo, "bench.sh");
+
+    assert_int_equal(chmod(script, 0755), 0);
+    project_cleanrun(&p, (const char *const[]){"run", "g", NULL}, NULL, &r);
+    assert_told(&r, 2, "cleanrun.yaml:8:32: 'bench.sh' is a script");
+    assert_non_null(strstr(r.err, "command: [cp, /usr/bin/python3, build/py]"));
+    assert_non_null(strstr(r.err, "['{executable}', bench.sh]"));
+    free(script);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void a_failed_build_shows_the_end_of_its_log(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    changed(&p, "command: [cc, -O1, -g, -o, workload, workload.c]",
+            "command: [sh, -c, 'seq 1 40; printf \"\\033[1mbold\\n\" >&2; exit 3']");
+    project_cleanrun(&p, (const char *const[]){"run", "g", NULL}, NULL, &r);
+    assert_told(&r, 6, "the build failed: 'sh' exited with 3");
+    assert_non_null(strstr(r.err, "the end of build.log:\n  | "));
+    assert_non_null(strstr(r.err, "  | 40\n"));
+    assert_non_null(strstr(r.err, "  | ?[1mbold\n"));
+    assert_null(strstr(r.err, "  | 20\n")); /* fifteen lines, not all */
+    test_run_fini(&r);
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--json", NULL}, NULL, &r);
+    assert_int_equal(r.code, 6);
+    assert_null(strstr(r.err, "  | "));
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void a_repository_without_a_commit_is_told_to_commit(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    project_git(&p, (const char *const[]){"checkout", "-q", "--orphan", "unborn", NULL});
+    project_cleanrun(&p, (const char *const[]){"run", "g", NULL}, NULL, &r);
+    assert_told(&r, 2, "this repository has no commit yet");
+    test_run_fini(&r);
+    project_cleanrun(&p, (const char *const[]){"fingerprint", NULL}, NULL, &r);
+    assert_told(&r, 2, "commit first (git add . && git commit)");
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void a_foreign_owner_is_told_gits_remedy(void **state)
+{
+    struct project p;
+    struct test_run r;
+    char *remedy = NULL;
+
+    (void) state;
+    if (geteuid() != 0)
+        skip(); /* only root makes files of another owner */
+    project_new(&p, "ok", NULL);
+    assert_int_equal(chown(p.repo, 12345, 12345), 0);
+    project_cleanrun(&p, (const char *const[]){"run", "g", NULL},
+                     (const char *const[]){"GIT_CONFIG_GLOBAL=/dev/null", NULL}, &r);
+    assert_true(asprintf(&remedy, "git config --global --add safe.directory %s", p.repo) >= 0);
+    assert_told(&r, 2, remedy);
+    assert_non_null(strstr(r.err, "dubious ownership"));
+    free(remedy);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mistakes_of_the_definition_are_told_with_their_place),
+        cmocka_unit_test(a_script_is_told_how_its_interpreter_is_measured),
+        cmocka_unit_test(a_failed_build_shows_the_end_of_its_log),
+        cmocka_unit_test(a_repository_without_a_commit_is_told_to_commit),
+        cmocka_unit_test(a_foreign_owner_is_told_gits_remedy),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
