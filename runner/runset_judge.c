@@ -57,6 +57,21 @@ static void judge_status(struct judge *j, const struct runset_run *r)
         lack(j, "audit", run, "the run's comparison with its baseline is %s", audit);
 }
 
+/* A branch's own policy gains nothing until it is reviewed. */
+static int judge_policy(struct judge *j, const struct runset_run *r, struct err *e)
+{
+    const char *word = NULL;
+
+    if (runset_run_reviewed(r, &word, e) < 0)
+        return -1;
+    if (word && strcmp(word, "OK") != 0)
+        lack(j, "audit-reviewed", r->manifest.run,
+             "by the policy reviewed with the baseline, which is not the run's own, its comparison "
+             "is %s",
+             word);
+    return 0;
+}
+
 /* Acceptance once more, by the definition that judges. */
 static int judge_acceptance(struct judge *j, const struct runset_run *r, struct err *e)
 {
@@ -171,7 +186,7 @@ static int judge_runs(struct judge *j, size_t required, struct err *e)
         const struct runset_run *r = &j->set->runs[i];
 
         judge_status(j, r);
-        if (judge_acceptance(j, r, e) < 0)
+        if (judge_policy(j, r, e) < 0 || judge_acceptance(j, r, e) < 0)
             return -1;
         judge_source(j, r);
         if (i > 0)

@@ -287,10 +287,11 @@ static int replay_acceptance(const struct runset_run *r, struct err *e)
     return 0;
 }
 
-static int own_audit(const struct runset_run *r, struct audit *out, struct err *e)
+static int audit_by(const struct runset_run *r, const struct definition *policy, struct audit *out,
+                    struct err *e)
 {
     struct audit_input in = {
-        .policy = &r->definition,
+        .policy = policy,
         .current = {.tree = &r->tree,
                     .manifest = r->manifest.document,
                     .definition = &r->definition,
@@ -299,7 +300,7 @@ static int own_audit(const struct runset_run *r, struct audit *out, struct err *
     };
 
     if (!r->reference.present)
-        return audit_no_baseline(&r->definition, &in.current, out, e);
+        return audit_no_baseline(policy, &in.current, out, e);
     in.baseline = (struct audit_side){.tree = &r->reference.tree,
                                       .manifest = r->reference.manifest.document,
                                       .definition = &r->reference.definition,
@@ -316,7 +317,7 @@ static int replay_audit(const struct runset_run *r, struct err *e)
 
     if (!r->audit)
         return 0;
-    if (own_audit(r, &own, e) < 0)
+    if (audit_by(r, &r->definition, &own, e) < 0)
         return distrust(e);
     rc = audit_compare_documents(r->audit, own.document, &differs, e);
     if (rc == 0 &&
@@ -324,6 +325,21 @@ static int replay_audit(const struct runset_run *r, struct err *e)
         rc = says_otherwise("audit.json", differs, e);
     audit_fini(&own);
     return rc;
+}
+
+int runset_run_reviewed(const struct runset_run *r, const char **out_word, struct err *e)
+{
+    struct audit a = {.document = NULL};
+
+    *out_word = NULL;
+    if (!r->audit || !r->reference.present ||
+        digest_equal(&r->definition.policy_digest, &r->reference.definition.policy_digest))
+        return 0;
+    if (audit_by(r, &r->reference.definition, &a, e) < 0)
+        return distrust(e);
+    *out_word = verdict_word(a.verdict);
+    audit_fini(&a);
+    return 0;
 }
 
 static int read_all(struct runset_run *r, const char *path, struct err *e)

@@ -194,8 +194,50 @@ static void text_names_policy_metric_and_limit(void **state)
     assert_non_null(strstr(r.out, "differs from the one reviewed with the baseline"));
     assert_non_null(strstr(r.out, "reviewed with the baseline: REGRESSION"));
     test_run_fini(&r);
+    /* Nor does a package of such runs pass. */
+    char *start = test_join(out, "source-at-start.json");
+    char *packed = test_join(p.dir, "packed");
+    const char *const package[] = {"package", out,     "--count", "1", "--source-at-start",
+                                   start,     "--out", packed,    NULL};
+
+    project_cleanrun(&p, package, NULL, &r);
+    if (r.code != 5)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 5);
+    assert_non_null(strstr(r.err, "its comparison is REGRESSION"));
+    test_run_fini(&r);
+    free(packed);
+    free(start);
     free(out);
     free(base);
+    project_free(&p);
+}
+
+/* A package made in the second of the run's end. */
+static void a_run_can_be_packaged_at_once(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *out = test_join(p.dir, "out");
+    char *start = test_join(out, "source-at-start.json");
+    char *packed = test_join(p.dir, "packed");
+    const char *const package[] = {"package", out,     "--count", "1", "--source-at-start",
+                                   start,     "--out", packed,    NULL};
+
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 3);
+    test_run_fini(&r);
+    project_cleanrun(&p, package, NULL, &r);
+    if (r.code != 0)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 0);
+    test_run_fini(&r);
+    free(packed);
+    free(start);
+    free(out);
     project_free(&p);
 }
 
@@ -226,6 +268,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_loosened_tolerance_gains_nothing),
         cmocka_unit_test(a_loosened_check_gains_nothing),
         cmocka_unit_test(a_tightened_check_waits_for_its_review),
+        cmocka_unit_test(a_run_can_be_packaged_at_once),
         cmocka_unit_test(show_tells_why_a_run_failed),
         cmocka_unit_test(text_names_policy_metric_and_limit),
     };
