@@ -76,7 +76,9 @@ static struct check_row *row_for(struct check *c, const char *gate, const char *
     return r;
 }
 
-/* Kept in order of arrival: rows of both tables are merged by time. */
+/* Kept in order of arrival. Within a table that is the order of its rows, in which they are read: a
+ * server's clock may step back. Time only tells where a refused upload stands among the runs, which
+ * decides nothing. */
 static int add_attempt(struct check *c, struct check_row *r, const struct check_attempt *from,
                        struct err *e)
 {
@@ -86,8 +88,10 @@ static int add_attempt(struct check *c, struct check_row *r, const struct check_
     if (!a)
         return arena_full(e);
     *a = *from;
-    while (*at && (*at)->at_us <= a->at_us)
-        at = &(*at)->next;
+    for (struct check_attempt **p = at; *p; p = &(*p)->next) {
+        if ((*p)->complete == a->complete || (*p)->at_us <= a->at_us)
+            at = &(*p)->next;
+    }
     a->next = *at;
     *at = a;
     if (!a->next)

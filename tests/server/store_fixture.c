@@ -89,7 +89,7 @@ void store_fixture_post(struct store_fixture *f, const char *gate, const char *e
     const struct ingest_request r = {
         .project = PACKAGE_PROJECT, .gate = gate, .envelope = envelope, .envelope_len = len};
 
-    ingest_process(f->store, &r, clock_realtime_us(), out);
+    ingest_process(f->store, &r, clock_realtime_us() + f->clock_off_us, out);
 }
 
 void store_fixture_push(struct store_fixture *f, const struct package *p, struct ingest_result *out)

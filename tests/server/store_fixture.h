@@ -27,6 +27,7 @@ struct store_fixture {
     struct private_key
         *key; /* of runner "metal-01", class PACKAGE_CLASS, project PACKAGE_PROJECT */
     int64_t project_id;
+    int64_t clock_off_us; /* the server's clock at an upload is wrong by this */
 };
 
 /* For cmocka's setup and teardown: *state becomes the fixture. */

@@ -373,6 +373,24 @@ static void damaged_regression_still_stands(void **state)
     package_free(&green);
 }
 
+/* The order of arrival is the order of the rows, whatever the server's clock said. */
+static void clock_that_steps_back_decides_nothing(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package green;
+    struct package red;
+
+    baseline(f, NULL);
+    store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &green);
+    expect(f, PACKAGE_COMMIT, "OK");
+    f->clock_off_us = -INT64_C(60000000);
+    store_fixture_run(f, &(struct package_options){.executable = 3, .rate = 5}, "FAIL", &red);
+    expect(f, PACKAGE_COMMIT, "FAIL");
+    expect_everywhere(f, red.run, "FAIL");
+    package_free(&green);
+    package_free(&red);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
 
 int main(void)
@@ -390,6 +408,7 @@ int main(void)
         T(revoked_runner_is_no_longer_believed),
         T(damaged_evidence_is_never_green),
         T(damaged_regression_still_stands),
+        T(clock_that_steps_back_decides_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
