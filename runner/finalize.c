@@ -344,7 +344,7 @@ static int finish(struct finish *f, struct err *e)
     f->status = r->options.build_only && r->n_faults == 0 ? "BUILD_ONLY"
                 : r->n_faults == 0                        ? "PASS"
                                                           : "FAIL";
-    if (finish_compare(f, e) < 0)
+    if (finish_compare(f, e) < 0 || finish_foresee(f, e) < 0)
         return -1;
     note_faults(r);
     if (scrub_logs(r, e) < 0 || seal_manifest(f, e) < 0)
@@ -377,6 +377,8 @@ int run_finish(struct run *r, int *out_exit, struct err *e)
         acceptance_fini(&f.acceptance);
     if (f.has_audit)
         audit_fini(&f.audit);
+    if (f.has_foreseen)
+        audit_fini(&f.foreseen);
     reviewed_fini(&f.reviewed);
     return result;
 }

@@ -38,6 +38,8 @@ struct finish {
     bool has_baseline; /* snapshot taken */
     bool own_acceptance_failed; /* one of the faults is that, by the run's own policy */
     struct reviewed reviewed;
+    struct audit foreseen; /* without a baseline: could a later run be compared with this one? */
+    bool has_foreseen;
     const char *status, *acceptance_status, *audit_status;
     int64_t finished_us;
 };
@@ -45,6 +47,8 @@ struct finish {
 /* The local comparison with the named baseline, by the run's own policy (audit.json) and, when it
  * differs, by the reviewed one; nothing without a baseline. */
 int finish_compare(struct finish *f, struct err *e) MUST_CHECK;
+/* Of a passing run without a baseline: what would keep it from being one (`foreseen`). */
+int finish_foresee(struct finish *f, struct err *e) MUST_CHECK;
 void reviewed_fini(struct reviewed *r); /* accepts zeroed */
 /* What judges: the reviewed policy's when it differs, else the run's own. NULL: not made. */
 const struct acceptance *finish_acceptance(const struct finish *f);

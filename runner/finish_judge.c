@@ -150,3 +150,27 @@ int finish_compare(struct finish *f, struct err *e)
         return -1;
     return write_markdown(f, e);
 }
+
+int finish_foresee(struct finish *f, struct err *e)
+{
+    struct run *r = f->run;
+    AUTO_TREE struct tree current = {.n = 0};
+    AUTO_JSON cJSON *manifest = NULL;
+
+    tree_init(&current);
+    if (r->reference.present || r->plan.mode != PLAN_CLEAN || r->options.build_only ||
+        f->report.status != REPORT_CAPTURED || r->n_faults > 0)
+        return 0;
+    if (load_current(r, &current, e) < 0 || finish_manifest(f, &manifest, e) < 0)
+        return -1;
+    struct audit_side side = {.tree = &current,
+                              .manifest = manifest,
+                              .definition = r->definition,
+                              .id = r->id,
+                              .root = "."};
+
+    if (audit_would_compare(r->definition, &side, &f->foreseen, e) < 0)
+        return -1;
+    f->has_foreseen = true;
+    return 0;
+}

@@ -126,6 +126,24 @@ static void add_regressions(struct json_doc *d, const struct finish *f)
     }
 }
 
+/* The first run of a gate: what keeps it from being a baseline, before anybody is asked to review it. */
+static void add_obstacles(struct json_doc *d, const struct finish *f)
+{
+    cJSON *list;
+    const cJSON *reason = NULL;
+
+    if (!f->has_foreseen) {
+        json_add_null(d, NULL, "could_be_baseline");
+        return;
+    }
+    json_add_bool(d, NULL, "could_be_baseline", f->foreseen.verdict == VERDICT_OK);
+    list = json_add_array(d, NULL, "obstacles");
+    cJSON_ArrayForEach(reason, json_get(f->foreseen.document, "reasons"))
+    {
+        json_add_copy(d, list, NULL, reason);
+    }
+}
+
 static void tell_json(struct finish *f, int code)
 {
     struct run *r = f->run;
@@ -149,6 +167,7 @@ static void tell_json(struct finish *f, int code)
         json_add_string(&d, list, NULL, r->faults[i]);
     add_reasons(&d, f);
     add_regressions(&d, f);
+    add_obstacles(&d, f);
     json_add_int(&d, NULL, "exit", code);
     j = json_doc_take(&d, &ignored);
     buf_init(&b, LIMIT_MIB(16));
@@ -209,23 +228,47 @@ static void tell_acceptance(const struct finish *f)
                 failed_check(own));
 }
 
-/* Why the comparison refused; audit.md has the rest of a long list. */
-static void tell_reasons(const struct finish *f)
+static void tell_list(const struct finish *f, const cJSON *reasons, const char *more)
 {
     const cJSON *reason = NULL;
     size_t n = 0;
 
-    if (!finish_audit(f))
-        return;
-    cJSON_ArrayForEach(reason, json_get(finish_audit(f)->document, "reasons"))
+    cJSON_ArrayForEach(reason, reasons)
     {
         if (n++ == REASONS_TOLD) {
-            cli_say(f->run->cli, "  - and more: audit.md lists every reason");
+            cli_say(f->run->cli, "  - and more%s", more);
             return;
         }
-        cli_say(f->run->cli, "  - %s: %s", json_get(reason, "code")->valuestring,
-                json_get(reason, "text")->valuestring);
+        const char *text = text_of(reason, "text"), *field = text_of(reason, "field");
+        bool named = !*field || strstr(text, field);
+
+        cli_say(f->run->cli, "  - %s: %s%s%s%s", text_of(reason, "code"), text, named ? "" : " (",
+                named ? "" : field, named ? "" : ")");
     }
+}
+
+/* Why the comparison refused; audit.md has the rest of a long list. */
+static void tell_reasons(const struct finish *f)
+{
+    if (finish_audit(f))
+        tell_list(f, json_get(finish_audit(f)->document, "reasons"),
+                  ": audit.md lists every reason");
+}
+
+static void tell_no_baseline(const struct finish *f)
+{
+    const struct cli *c = f->run->cli;
+    bool unfit = f->has_foreseen && f->foreseen.verdict != VERDICT_OK;
+
+    if (unfit) {
+        cli_say(c, "this run could not be a baseline, no other run could be compared with it:");
+        tell_list(f, json_get(f->foreseen.document, "reasons"), "");
+    }
+    cli_say(c, "%-10s NON_COMPARABLE  NC-BASELINE-NONE: no baseline %s; %s", "result",
+            f->run->options.server ? "is reviewed" : "was named",
+            unfit ? "mend what is listed above and run again (cleanrun help CODE)"
+                  : "to propose this run as one, push it and have it reviewed (cleanrun help "
+                    "reasons)");
 }
 
 void finish_tell(struct finish *f, int code)
@@ -249,9 +292,6 @@ void finish_tell(struct finish *f, int code)
     else if (finish_audit(f) || finish_failed(f))
         cli_say(r->cli, "%-10s %s", "result", local_verdict(f));
     else
-        cli_say(r->cli,
-                "%-10s NON_COMPARABLE  NC-BASELINE-NONE: no baseline %s; to propose this run as one, push "
-                "it and have it reviewed (cleanrun help reasons)",
-                "result", r->options.server ? "is reviewed" : "was named");
+        tell_no_baseline(f);
     (void) fprintf(r->cli->out, "%s\n", r->dir.path); /* flushed and checked by main */
 }

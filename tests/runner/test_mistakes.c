@@ -150,6 +150,53 @@ static void a_foreign_owner_is_told_gits_remedy(void **state)
     project_free(&p);
 }
 
+/* A run that passes, and the reasons why it is no baseline, as text and as JSON; words NULL: it could be one. */
+static void first_run(const char *from, const char *to, const char *code, const char *words)
+{
+    struct project p;
+    struct test_run r;
+
+    changed(&p, from, to);
+    project_git(&p, (const char *const[]){"commit", "-q", "-a", "--allow-empty", "-m", "mistake", NULL});
+    project_cleanrun(&p, (const char *const[]){"run", "g", NULL}, NULL, &r);
+    assert_told(&r, 3, words ? words : "to propose this run as one");
+    if (words) {
+        assert_told(&r, 3, code);
+        assert_non_null(strstr(r.err, "this run could not be a baseline"));
+        assert_null(strstr(r.err, "to propose this run as one"));
+    } else {
+        assert_null(strstr(r.err, "could not be"));
+    }
+    test_run_fini(&r);
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--json", NULL}, NULL, &r);
+    assert_int_equal(r.code, 3);
+    cJSON *j = NULL;
+    struct err e = ERR_INIT;
+    char *line = strstr(r.out, "{\"event\":\"result\"");
+
+    assert_non_null(line);
+    line[strcspn(line, "\n")] = '\0';
+    assert_int_equal(json_parse(line, strlen(line), NULL, &j, &e), 0);
+    assert_int_equal(cJSON_IsTrue(json_get(j, "could_be_baseline")), !words);
+    assert_int_equal(cJSON_GetArraySize(json_get(j, "obstacles")) > 0, words != NULL);
+    if (words)
+        assert_string_equal(json_get(json_get(j, "obstacles")->child, "code")->valuestring, code);
+    cJSON_Delete(j);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void a_first_run_that_could_not_be_a_baseline_says_why(void **state)
+{
+    (void) state;
+    first_run("path: /results/n,", "path: /results/n,", NULL, NULL);
+    first_run("path: /results/n,", "path: /results/typo,", "NC-METRIC-MISSING", "is missing in this run");
+    first_run("{path: /load/rate, require: required}", "{path: /load/typo, require: required}", "NC-IDENTITY-MISSING",
+              "/load/typo is unknown in this run");
+    first_run("      allocator: malloc\n", "", "NC-IDENTITY-MISSING", "Allocator is unknown in this run");
+    first_run("path: /results/n,", "path: /load,", "NC-METRIC-INVALID", "is object, not a number");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +205,7 @@ int main(void)
         cmocka_unit_test(a_failed_build_shows_the_end_of_its_log),
         cmocka_unit_test(a_repository_without_a_commit_is_told_to_commit),
         cmocka_unit_test(a_foreign_owner_is_told_gits_remedy),
+        cmocka_unit_test(a_first_run_that_could_not_be_a_baseline_says_why),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
