@@ -11,6 +11,9 @@
 
 #define SUBJECTS_MAX 1024 /* what stock verifiers read */
 #define U64_TEXT 24
+#define SHOWN 90        /* bytes of a value in a text */
+#define PLACE_SIZE 128  /* of a member's place in a text */
+#define MEMBERS_DEPTH 3 /* of the predicate */
 
 static void add_hex(struct json_doc *d, cJSON *parent, const char *key, const struct digest *v)
 {
@@ -170,48 +173,85 @@ bool statement_names(const struct statement *s, const struct digest *sha256)
     return false;
 }
 
-static int same_text(const cJSON *parent, const char *key, const char *want, struct err *e)
+static void show(const cJSON *value, char out[SHOWN + 4])
 {
-    const char *have = NULL;
+    AUTO_BUF struct buf b = {.data = NULL};
 
-    if (json_get_string(parent, key, &have, e) < 0)
-        return err_wrap(e, "statement predicate");
-    if (strcmp(have, want) != 0)
-        return err_set(e, ERR_TRUST, "statement.differs",
-                       "the statement says %s is '%.100s', the manifest '%.100s'", key, have, want);
+    buf_init(&b, LIMIT_ENVELOPE * 8);
+    if (value)
+        json_write(&b, value, JSON_COMPACT);
+    else
+        buf_puts(&b, "nothing");
+    (void) snprintf(out, SHOWN + 4, "%.*s%s", SHOWN, b.data ? b.data : "?",
+                    b.len > SHOWN ? "..." : ""); /* err_set mends a cut character */
+}
+
+static int differs(const char *key, const cJSON *have, const cJSON *want, struct err *e)
+{
+    char a[SHOWN + 4];
+    char b[SHOWN + 4];
+
+    show(have, a);
+    show(want, b);
+    return err_set(e, ERR_TRUST, "statement.differs",
+                   "the statement says %.60s is %s, the manifest and the archive say %s", key, a,
+                   b);
+}
+
+/* Every member of `want` is in `have`; what else is there says nothing to us, as in-toto asks. */
+static int holds_members(const char *place, const cJSON *have, const cJSON *want, unsigned depth,
+                         struct err *e)
+{
+    const cJSON *item = NULL;
+
+    cJSON_ArrayForEach(item, want)
+    {
+        const cJSON *found = json_get(have, item->string);
+        char name[PLACE_SIZE];
+
+        (void) snprintf(name, sizeof name, "%.80s%s%.40s", place, place[0] ? "." : "",
+                        item->string); /* cut, it tells */
+        if (cJSON_IsObject(item) && cJSON_IsObject(found) && depth > 0) {
+            if (holds_members(name, found, item, depth - 1, e) < 0)
+                return -1;
+        } else if (!json_equal(found, item)) {
+            return differs(name, found, item, e);
+        }
+    }
     return 0;
 }
 
-static int same_digest(const cJSON *parent, const char *key, const struct digest *want,
-                       struct err *e)
+/* Other tools attest each subject to their users: exactly ours, and nothing beside them. */
+static int same_subjects(const cJSON *have, const cJSON *want, struct err *e)
 {
-    char hex[DIGEST_HEX_SIZE];
+    const cJSON *a = have ? have->child : NULL;
+    const cJSON *b = want->child;
 
-    digest_hex(want, hex);
-    return same_text(parent, key, hex, e);
+    for (unsigned n = 1; a || b; n++) {
+        char name[PLACE_SIZE];
+
+        (void) snprintf(name, sizeof name, "subject %u", n); /* fits */
+        if (!a || !b || !json_equal(json_get(a, "digest"), json_get(b, "digest")) ||
+            (json_get(b, "name") ? !json_equal(json_get(a, "name"), json_get(b, "name"))
+                                 : json_get(a, "name") != NULL))
+            return differs(name, a, b, e);
+        a = a->next;
+        b = b->next;
+    }
+    return 0;
 }
 
-int statement_agrees(const struct statement *s, const struct manifest *m, struct err *e)
+int statement_agrees(const struct statement *s, const struct manifest *m,
+                     const struct digest *archive_digest, uint64_t archive_size, struct err *e)
 {
-    const cJSON *p = s->predicate;
-    const cJSON *definition = json_get(p, "definition");
-    const cJSON *source = json_get(p, "source");
-    bool dirty = false;
+    AUTO_STATEMENT struct statement want = {.document = NULL};
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
 
-    if (same_digest(json_get(json_get(p, "manifest"), "digest"), "sha256", &m->digest, e) < 0 ||
-        same_text(p, "runId", m->run, e) < 0 || same_text(p, "project", m->project, e) < 0 ||
-        same_text(p, "gate", m->gate, e) < 0 ||
-        same_text(p, "machineClass", m->machine_class, e) < 0 ||
-        same_text(p, "mode", m->mode, e) < 0 ||
-        same_text(p, "status", manifest_status_name(m->status), e) < 0 ||
-        same_digest(definition, "experimentSha256", &m->experiment_digest, e) < 0 ||
-        same_digest(definition, "policySha256", &m->policy_digest, e) < 0 ||
-        same_text(source, "commit", m->commit, e) < 0 ||
-        same_text(source, "fingerprint", m->fingerprint, e) < 0 ||
-        json_get_bool(source, "dirty", &dirty, e) < 0)
+    if (statement_write_run(m, archive_digest, archive_size, &text, &len, e) < 0 ||
+        statement_parse(text, len, &want, e) < 0)
         return -1;
-    if (dirty != m->dirty)
-        return err_set(e, ERR_TRUST, "statement.differs",
-                       "statement and manifest disagree whether the source is dirty");
-    return 0;
+    if (holds_members("", s->predicate, want.predicate, MEMBERS_DEPTH, e) < 0)
+        return -1;
+    return same_subjects(json_get(s->document, "subject"), json_get(want.document, "subject"), e);
 }

@@ -44,6 +44,9 @@ void statement_fini(struct statement *s); /* accepts zeroed */
 
 /* Some subject carries this sha256. Other digest algorithms are ignored. */
 bool statement_names(const struct statement *s, const struct digest *sha256);
-/* The predicate says the same as the manifest about run, project, gate, class, mode, status,
- * digests and source: ERR_TRUST names the first field that differs. */
-int statement_agrees(const struct statement *s, const struct manifest *m, struct err *e) MUST_CHECK;
+/* The predicate says the same as the manifest, and the subjects are exactly those that
+ * statement_write_run names, in its order: ERR_TRUST tells the first difference with both values.
+ * Members of the predicate that it does not write are ignored. */
+int statement_agrees(const struct statement *s, const struct manifest *m,
+                     const struct digest *archive_digest, uint64_t archive_size,
+                     struct err *e) MUST_CHECK;

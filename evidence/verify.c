@@ -222,15 +222,6 @@ static int check_belonging(struct work *w)
     return passed(w, "cleanrun-manifest/2, run %s, sha256 %s", m->run, hex);
 }
 
-static bool states_size(const struct statement *s, uint64_t size)
-{
-    const cJSON *stated = json_get(s->predicate, "archiveSize");
-    char text[24];
-
-    (void) snprintf(text, sizeof text, "%" PRIu64, size); /* 20 digits */
-    return cJSON_IsString(stated) && strcmp(stated->valuestring, text) == 0;
-}
-
 static int stage_manifest(struct work *w, struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
@@ -241,12 +232,11 @@ static int stage_manifest(struct work *w, struct err *e)
                              &why) < 0)
         return judge(w, why.kind == ERR_TRUST ? "IN-HASH" : "IN-MANIFEST", &why, e);
     if (manifest_parse(bytes, len, &w->ev->manifest, &why) < 0 ||
-        statement_agrees(&w->statement, &w->ev->manifest, &why) < 0)
+        statement_agrees(&w->statement, &w->ev->manifest, &w->ev->index->digest,
+                         w->ev->index->size, &why) < 0)
         return judge(w, "IN-MANIFEST", &why, e);
     if (agreement_times(&w->ev->manifest, w->in->now_us, &why) < 0)
         return judge(w, "IN-MANIFEST", &why, e);
-    if (!states_size(&w->statement, w->ev->index->size))
-        return failed(w, "IN-MANIFEST", "the statement's archiveSize is not the archive's size");
     return check_belonging(w);
 }
 
