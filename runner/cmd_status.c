@@ -17,6 +17,7 @@
 #include "runner/push.h"
 
 #define WATCH_SECONDS 5
+#define CHECK_SCHEMA "cleanrun-check/1"
 
 /* A full object id, or a revision of the repository here. Heap. */
 static int commit_of(const struct cli *c, const char *word, char **out, struct err *e)
@@ -123,16 +124,77 @@ static const char *without_verdict(const cJSON *object)
                                                                                    : text;
 }
 
-static int tell(struct cli *c, const struct push_target *t, const struct http_reply *reply,
-                int *out_exit, struct err *e)
+static int unsound(const char *what, const char *commit, struct err *e)
+{
+    return err_set(e, ERR_BUSY, "status.answer",
+                   "the server's answer is no check of this commit (%.64s): %s; nothing is known "
+                   "of it",
+                   commit, what);
+}
+
+/* The worst verdict of the gates. False: there is no gate, or one without a known verdict. */
+static bool worst_of(const cJSON *gates, enum verdict *out)
+{
+    const cJSON *gate = NULL;
+    enum verdict worst = VERDICT_OK;
+    enum verdict v;
+
+    cJSON_ArrayForEach(gate, gates)
+    {
+        if (!text_of(gate, "gate")[0] || !verdict_parse(text_of(gate, "verdict"), &v))
+            return false;
+        worst = gate == gates->child ? v : verdict_worse(worst, v);
+    }
+    *out = worst;
+    return cJSON_GetArraySize(gates) > 0;
+}
+
+/* Whatever answers with 200 may be something else than this server, or of something else than this
+ * commit: a verdict counts only when the whole answer says so. A commit of which nothing is known
+ * has no gates, and is PENDING. */
+static int check_answer(const cJSON *j, const struct push_target *t, const char *commit,
+                        enum verdict *out, struct err *e)
+{
+    const cJSON *gates = json_get(j, "gates");
+    enum verdict said = VERDICT_ERROR;
+    enum verdict worst = VERDICT_ERROR;
+
+    if (strcmp(text_of(j, "schema"), CHECK_SCHEMA) != 0)
+        return unsound("it has not the schema " CHECK_SCHEMA, commit, e);
+    if (strcmp(text_of(j, "project"), t->project) != 0)
+        return unsound("it is of another project", commit, e);
+    if (strcmp(text_of(j, "commit"), commit) != 0)
+        return unsound("it is of another commit", commit, e);
+    if (!verdict_parse(text_of(j, "verdict"), &said))
+        return unsound("its verdict is no word that is known here", commit, e);
+    if (!cJSON_IsArray(gates))
+        return unsound("it has no list of gates", commit, e);
+    if (said == VERDICT_PENDING && cJSON_GetArraySize(gates) == 0) {
+        *out = said;
+        return 0;
+    }
+    if (!worst_of(gates, &worst))
+        return unsound("it names no gate, or a gate without a verdict that is known here", commit,
+                       e);
+    if (worst != said)
+        return unsound("its verdict is not the worst of its gates", commit, e);
+    *out = said;
+    return 0;
+}
+
+static int tell(struct cli *c, const struct push_target *t, const char *commit,
+                const struct http_reply *reply, int *out_exit, struct err *e)
 {
     AUTO_JSON cJSON *j = NULL;
     struct json_limits limits = {.max_bytes = LIMIT_MIB(16)};
     const cJSON *gate = NULL;
+    enum verdict v = VERDICT_ERROR;
 
     if (json_parse(reply->body, reply->len, &limits, &j, e) < 0)
-        return err_wrap(e, "the server's answer");
-    *out_exit = push_verdict_exit(text_of(j, "verdict"));
+        return unsound("it is no JSON", commit, e);
+    if (check_answer(j, t, commit, &v, e) < 0)
+        return -1;
+    *out_exit = verdict_exit(v);
     if (t->json)
         return cli_write_text(c, NULL, reply->body, reply->len, e);
     (void) fprintf(c->out, "%s  %s\n", text_of(j, "verdict"),
@@ -167,7 +229,7 @@ static int status(struct cli *c, const struct cli_args *a, int *out_exit, struct
         AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
         struct timespec pause = {.tv_sec = WATCH_SECONDS};
 
-        if (ask(&t, commit, &reply, e) < 0 || tell(c, &t, &reply, out_exit, e) < 0)
+        if (ask(&t, commit, &reply, e) < 0 || tell(c, &t, commit, &reply, out_exit, e) < 0)
             return -1;
         if (!cli_has(a, "watch") || *out_exit != EXIT_PENDING)
             return 0;

@@ -19,6 +19,7 @@
 #include "runner/http.h"
 
 #define TOKEN_MAX LIMIT_KIB(4)
+#define VERDICT_SCHEMA "cleanrun-verdict/1"
 #define TAR_BLOCK 512
 #define TAR_SIZE_AT 124
 #define TAR_SIZE_LEN 11
@@ -169,6 +170,7 @@ struct upload {
     const struct push_target *target;
     const char *archive;
     const char *project, *gate;
+    const struct manifest *manifest; /* NULL: it cannot be read */
     const char *token;
     int fd;
     uint64_t size;
@@ -328,6 +330,43 @@ static void tell_check(struct cli *c, const cJSON *document)
         cli_say(c, "%s (run %s)", text->valuestring, cJSON_IsString(run) ? run->valuestring : "?");
 }
 
+static int unsound(const char *what, struct err *e)
+{
+    return err_set(e, ERR_BUSY, "push.answer",
+                   "the server's answer is no verdict on this run: %s; nothing is known of it",
+                   what);
+}
+
+static bool says(const cJSON *document, const char *key, const char *expected)
+{
+    const cJSON *j = json_get(document, key);
+
+    return cJSON_IsString(j) && strcmp(j->valuestring, expected) == 0;
+}
+
+/* Whatever answers with 200 may be something else than this server, or of something else than what
+ * was sent. What stands behind a run id is one archive for ever (the server answers 409 for
+ * another one). */
+static int check_answer(const struct upload *u, const cJSON *document, struct err *e)
+{
+    const cJSON *word = json_get(document, "verdict");
+    enum verdict v;
+
+    if (!says(document, "schema", VERDICT_SCHEMA))
+        return unsound("it has not the schema " VERDICT_SCHEMA, e);
+    if (!says(document, "project", u->project) || !says(document, "gate", u->gate))
+        return unsound("it is of another project or gate", e);
+    if (!u->manifest)
+        return unsound("the archive's manifest cannot be read, so no server can judge it", e);
+    if (!says(document, "run", u->manifest->run))
+        return unsound("it is of another run", e);
+    if (!says(document, "commit", u->manifest->commit))
+        return unsound("it is of another commit", e);
+    if (!cJSON_IsNull(word) && !(cJSON_IsString(word) && verdict_parse(word->valuestring, &v)))
+        return unsound("its verdict is no word that is known here", e);
+    return 0;
+}
+
 /* 200 and 201 carry the verdict; 422 a problem with reasons, which is the verdict INVALID. */
 static int tell_verdict(const struct upload *u, const struct http_reply *reply, int *out_exit,
                         struct err *e)
@@ -339,7 +378,9 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
     if (!judged && reply->status != 422)
         return refused(u, "submitting the run", reply, e);
     if (json_parse(reply->body, reply->len, &limits, &j, e) < 0)
-        return err_wrap(e, "the server's answer");
+        return unsound("it is no JSON", e);
+    if (judged && check_answer(u, j, e) < 0)
+        return -1;
     const cJSON *word = json_get(j, "verdict");
     const cJSON *text = json_get(j, "description");
 
@@ -433,6 +474,7 @@ static int choose_names(struct upload *u, struct manifest *m, struct err *e)
                        m->project, t->project);
     u->project = t->project ? t->project : m->project;
     u->gate = t->gate ? t->gate : m->gate;
+    u->manifest = readable ? m : NULL;
     if (!text_is_project(u->project) || !text_is_slug(u->gate))
         return err_set(e, ERR_USAGE, "push.names",
                        "project must be owner/name, and gate a gate's name");

@@ -111,24 +111,36 @@ static pid_t serve(const struct script *script, const char *log_path, int *out_p
                      "application/problem+json\r\n\r\n" body
 #define BLOB CREATED("{\"schema\": \"cleanrun-blob/1\"}")
 
+#define PROJECT "demo/kvcache"
+#define GATE "kvcache-50k"
+/* The verdict on the bench's run; `word` is JSON. */
+#define VERDICT_OF(project, gate, run, commit, word)                                               \
+    "{\"schema\": \"cleanrun-verdict/1\", \"project\": \"" project "\", \"gate\": \"" gate          \
+    "\", \"run\": \"" run "\", \"commit\": \"" commit "\", \"description\": \"OK: 1\", "              \
+    "\"reasons\": [], \"verdict\": " word "}"
+#define VERDICT(word) VERDICT_OF(PROJECT, GATE, FIXTURE_RUN, FIXTURE_COMMIT, word)
+
+/* A sealed run and a token. */
 struct bench {
+    struct fixture sealed;
     char *dir, *archive, *token, *log;
 };
 
 static void bench_new(struct bench *b)
 {
+    fixture_init(&b->sealed);
+    fixture_seal(&b->sealed);
     b->dir = test_dir_new();
-    b->archive = test_join(b->dir, "evidence.tar");
+    b->archive = strdup(b->sealed.tar);
     b->token = test_join(b->dir, "token");
     b->log = test_join(b->dir, "log");
-    test_write_text(b->dir, "evidence.tar", "archive bytes");
-    test_write_text(b->dir, "evidence.tar.dsse.json", "{\"envelope\": 1}");
     test_write_text(b->dir, "token", TOKEN "\n");
     assert_int_equal(chmod(b->token, 0600), 0);
 }
 
 static void bench_free(struct bench *b)
 {
+    fixture_fini(&b->sealed);
     test_dir_free(b->dir);
     free(b->archive);
     free(b->token);
@@ -145,8 +157,8 @@ static void push(struct bench *b, const char *const *answers, size_t n, struct c
     pid_t server = serve(&script, b->log, &port);
 
     snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
-    const char *const argv[] = {"push",   b->archive, "--server",     url,      "--project", "o/p",
-                                "--gate", "g",        "--token-file", b->token, "--json",    NULL};
+    const char *const argv[] = {"push",   b->archive, "--server",     url,      "--project", PROJECT,
+                                "--gate", GATE,       "--token-file", b->token, "--json",    NULL};
 
     run_command(&command_push, argv, r);
     kill(server, SIGKILL);
@@ -163,25 +175,37 @@ static void both_steps_are_sent_as_the_contract_says(void **state)
     struct bench b;
     struct command_result r;
     char *log = NULL, hex[DIGEST_HEX_SIZE], line[256];
-    struct digest d = digest_of("archive bytes", 13);
+    AUTO_FREE char *archive = NULL;
+    AUTO_FREE char *envelope = NULL;
+    size_t len = 0, envelope_len = 0;
+    struct digest d;
 
     (void) state;
     bench_new(&b);
+    archive = fixture_archive(&b.sealed, &len);
+    envelope = fixture_envelope(&b.sealed, &envelope_len);
+    d = digest_of(archive, len);
     digest_hex(&d, hex);
-    PUSH(&b, &r, &log, BLOB,
-         CREATED("{\"schema\": \"cleanrun-verdict/1\", \"verdict\": \"OK\", \"run\": \"r1\", "
-                 "\"description\": \"OK: 1\", \"reasons\": []}"));
+    PUSH(&b, &r, &log, BLOB, CREATED(VERDICT("\"OK\"")));
     assert_int_equal(r.code, 0);
-    snprintf(line, sizeof line, "PUT /api/v1/projects/o/p/blobs/sha256:%s HTTP/1.1", hex);
+    snprintf(line, sizeof line, "PUT /api/v1/projects/" PROJECT "/blobs/sha256:%s HTTP/1.1", hex);
     assert_non_null(strstr(log, line));
     assert_non_null(strstr(log, "Expect: 100-continue"));
-    assert_non_null(strstr(log, "Content-Length: 13"));
+    snprintf(line, sizeof line, "Content-Length: %zu\r\n", len);
+    assert_non_null(strstr(log, line));
     assert_non_null(strstr(log, "Authorization: Bearer " TOKEN));
-    assert_non_null(strstr(log, "archive bytes"));
-    assert_non_null(strstr(log, "POST /api/v1/projects/o/p/gates/g/runs?archive=sha256:"));
+    {
+        AUTO_FREE char *all = test_read_path(b.log, &len);
+
+        assert_non_null(memmem(all, len, "\r\n\r\nmanifest.json", 17));
+        assert_non_null(memmem(all, len, envelope, envelope_len));
+        free(log);
+        log = strdup(strstr((char *) memmem(all, len, "\nPOST ", 6), "POST"));
+    }
+    assert_non_null(
+        strstr(log, "POST /api/v1/projects/" PROJECT "/gates/" GATE "/runs?archive=sha256:"));
     assert_non_null(strstr(log, "Content-Type: application/vnd.dsse+json"));
-    assert_non_null(strstr(log, "{\"envelope\": 1}"));
-    assert_non_null(strstr(r.out, "\"run\": \"r1\""));
+    assert_non_null(strstr(r.out, "\"run\": \"" FIXTURE_RUN "\""));
     assert_null(strstr(r.err, TOKEN));
     command_result_fini(&r);
     free(log);
@@ -194,21 +218,29 @@ static void the_exit_code_is_the_server_s_verdict(void **state)
         const char *answer;
         int code;
     } rows[] = {
-        {OK("{\"verdict\": \"OK\"}"), 0},
-        {CREATED("{\"verdict\": \"REGRESSION\"}"), 1},
-        {CREATED("{\"verdict\": \"NON_COMPARABLE\", \"reasons\": [{\"code\": \"NC-BASELINE-NONE\", "
-                 "\"text\": \"none\"}]}"),
-         3},
-        {CREATED("{\"verdict\": \"FAIL\"}"), 4},
+        {OK(VERDICT("\"OK\"")), 0},
+        {CREATED(VERDICT("\"REGRESSION\"")), 1},
+        {CREATED(VERDICT("\"NON_COMPARABLE\"")), 3},
+        {CREATED(VERDICT("\"FAIL\"")), 4},
         {STATUS(
              "422 Unprocessable",
              "{\"detail\": \"broken\", \"reasons\": [{\"code\": \"IN-HASH\", \"text\": \"x\"}]}"),
          5},
-        {CREATED("{\"verdict\": \"ERROR\"}"), 6},
-        {CREATED("{\"verdict\": null}"), 7},
-        {CREATED("{\"verdict\": \"PENDING\"}"), 8},
-        {CREATED("{\"verdict\": \"something new\"}"), 6}, /* never green by not understanding */
-        {CREATED("not json"), 2},
+        {CREATED(VERDICT("\"ERROR\"")), 6},
+        {CREATED(VERDICT("null")), 7},
+        {CREATED(VERDICT("\"PENDING\"")), 8},
+        /* Never green by not understanding, nor by what is of something else. */
+        {CREATED(VERDICT("\"something new\"")), 6},
+        {CREATED(VERDICT("true")), 6},
+        {CREATED("not json"), 6},
+        {OK("{\"verdict\": \"OK\"}"), 6},
+        {OK("{\"schema\": \"cleanrun-verdict/2\", \"verdict\": \"OK\"}"), 6},
+        {OK(VERDICT_OF("o/p", GATE, FIXTURE_RUN, FIXTURE_COMMIT, "\"OK\"")), 6},
+        {OK(VERDICT_OF(PROJECT, "g", FIXTURE_RUN, FIXTURE_COMMIT, "\"OK\"")), 6},
+        {OK(VERDICT_OF(PROJECT, GATE, "20241129T141502Z-00000000", FIXTURE_COMMIT, "\"OK\"")), 6},
+        {OK(VERDICT_OF(PROJECT, GATE, FIXTURE_RUN, "f123456789abcdef0123456789abcdef01234567",
+                       "\"OK\"")),
+         6},
         {STATUS("409 Conflict", "{\"detail\": \"another archive\"}"), 5},
         {STATUS("401 Unauthorized", "{\"detail\": \"no\"}"), 2},
         {STATUS("403 Forbidden", "{}"), 2},
@@ -250,15 +282,38 @@ static void refusals_of_the_archive_end_before_the_second_step(void **state)
         struct bench b;
         struct command_result r;
         char *log = NULL;
+        size_t len = 0;
 
         bench_new(&b);
         PUSH(&b, &r, &log, rows[i].answer);
         assert_int_equal(r.code, rows[i].code);
-        assert_null(strstr(log, "POST"));
+        free(log);
+        log = test_read_path(b.log, &len); /* with the archive's bytes */
+        assert_non_null(memmem(log, len, "PUT /", 5));
+        assert_null(memmem(log, len, "POST /", 6));
         command_result_fini(&r);
         free(log);
         bench_free(&b);
     }
+}
+
+/* The server is the judge of a damaged archive, and can only refuse it. */
+static void an_archive_that_cannot_be_read_is_never_green(void **state)
+{
+    struct bench b;
+    struct command_result r;
+    char *log = NULL;
+
+    (void) state;
+    bench_new(&b);
+    test_write_text(b.sealed.dir, strrchr(b.archive, '/') + 1, "archive bytes");
+    PUSH(&b, &r, &log, BLOB, CREATED(VERDICT("\"OK\"")));
+    assert_int_equal(r.code, 6);
+    assert_non_null(strstr(r.err, "is no verdict on this run"));
+    assert_string_equal(r.out, "");
+    command_result_fini(&r);
+    free(log);
+    bench_free(&b);
 }
 
 /* Another gate than the archive's is known before anything is sent. */
@@ -379,7 +434,7 @@ static void busy_servers_are_asked_again(void **state)
     (void) state;
     bench_new(&b);
     PUSH(&b, &r, &log, STATUS("503 Busy", "{}"), BLOB, STATUS("429 Slow\r\nRetry-After: 1", "{}"),
-         CREATED("{\"verdict\": \"OK\"}"));
+         CREATED(VERDICT("\"OK\"")));
     assert_int_equal(r.code, 0);
     command_result_fini(&r);
     free(log);
@@ -394,7 +449,7 @@ static void an_unreachable_server_is_an_infrastructure_error(void **state)
     (void) state;
     bench_new(&b);
     const char *const argv[] = {"push",         b.archive, "--server", "http://127.0.0.1:9",
-                                "--project",    "o/p",     "--gate",   "g",
+                                "--project",    PROJECT,   "--gate",   GATE,
                                 "--token-file", b.token,   NULL};
 
     run_command(&command_push, argv, &r);
@@ -416,7 +471,7 @@ static void a_token_never_goes_unencrypted_to_another_machine(void **state)
     bench_new(&b);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         const char *const argv[] = {"push",         b.archive, "--server", bad[i],
-                                    "--project",    "o/p",     "--gate",   "g",
+                                    "--project",    PROJECT,   "--gate",   GATE,
                                     "--token-file", b.token,   NULL};
 
         run_command(&command_push, argv, &r);
@@ -425,7 +480,7 @@ static void a_token_never_goes_unencrypted_to_another_machine(void **state)
         command_result_fini(&r);
     }
     const char *const file[] = {"push",         b.archive, "--server", "file:///etc",
-                                "--project",    "o/p",     "--gate",   "g",
+                                "--project",    PROJECT,   "--gate",   GATE,
                                 "--token-file", b.token,   NULL};
 
     run_command(&command_push, file, &r);
@@ -461,6 +516,16 @@ static void token_files_must_be_private(void **state)
     bench_free(&b);
 }
 
+#define NO_CHECK "is no check of this commit"
+#define COMMIT "c6f068d4e70ae7a6b7eefefdfe50fec8272f513e"
+#define CHECK_OF(schema, project, commit, word, gates)                                             \
+    "{\"schema\": \"" schema "\", \"project\": \"" project "\", \"commit\": \"" commit                \
+    "\", \"verdict\": \"" word "\", \"description\": \"" word " 1 of 1 gate\", \"gates\": [" gates "]}"
+#define CHECK(word, gates) CHECK_OF("cleanrun-check/1", "o/p", COMMIT, word, gates)
+#define GATE_ROW(name, word)                                                                       \
+    "{\"gate\": \"" name "\", \"verdict\": \"" word "\", \"description\": \"" word                    \
+    " RSS\", \"url\": \"/r/1\"}"
+
 static void status_exits_by_the_worst_verdict(void **state)
 {
     static const struct {
@@ -468,13 +533,25 @@ static void status_exits_by_the_worst_verdict(void **state)
         int code;
         const char *out, *err, *page;
     } rows[] = {
-        {OK("{\"schema\": \"cleanrun-check/1\", \"verdict\": \"PENDING\", \"description\": "
-            "\"PENDING\", \"gates\": []}"),
-         8, "PENDING", NULL, NULL},
-        {OK("{\"verdict\": \"REGRESSION\", \"description\": \"REGRESSION 1 of 1 gate\", \"gates\": "
-            "[{\"gate\": \"g\", \"verdict\": \"REGRESSION\", \"description\": \"REGRESSION RSS\", "
-            "\"url\": \"/r/1\"}]}"),
-         1, "REGRESSION  1 of 1 gate\n  g                        REGRESSION       RSS\n", NULL, "/r/1"},
+        {OK(CHECK("PENDING", "")), 8, "PENDING", NULL, NULL},
+        {OK(CHECK("REGRESSION", GATE_ROW("g", "REGRESSION"))), 1,
+         "REGRESSION  1 of 1 gate\n  g                        REGRESSION       RSS\n", NULL, "/r/1"},
+        {OK(CHECK("OK", GATE_ROW("g", "OK") ", " GATE_ROW("h", "OK"))), 0, "OK", NULL, NULL},
+        {OK(CHECK("FAIL", GATE_ROW("g", "OK") ", " GATE_ROW("h", "FAIL"))), 4, "FAIL", NULL, NULL},
+        /* A green word counts only in a whole answer about what was asked. */
+        {OK("{\"verdict\": \"OK\"}"), 6, NULL, NO_CHECK, NULL},
+        {OK(CHECK("OK", "")), 6, NULL, NO_CHECK, NULL},
+        {OK(CHECK_OF("cleanrun-check/2", "o/p", COMMIT, "OK", GATE_ROW("g", "OK"))), 6, NULL,
+         NO_CHECK, NULL},
+        {OK(CHECK_OF("cleanrun-check/1", "o/q", COMMIT, "OK", GATE_ROW("g", "OK"))), 6, NULL,
+         NO_CHECK, NULL},
+        {OK(CHECK_OF("cleanrun-check/1", "o/p", FIXTURE_COMMIT, "OK", GATE_ROW("g", "OK"))), 6,
+         NULL, NO_CHECK, NULL},
+        {OK(CHECK("OK", GATE_ROW("g", "OK") ", " GATE_ROW("h", "FAIL"))), 6, NULL, NO_CHECK, NULL},
+        {OK(CHECK("OK", GATE_ROW("g", "fine"))), 6, NULL, NO_CHECK, NULL},
+        {OK(CHECK("OK", "\"g\"")), 6, NULL, NO_CHECK, NULL},
+        {OK(CHECK("fine", GATE_ROW("g", "OK"))), 6, NULL, NO_CHECK, NULL},
+        {OK("<html>"), 6, NULL, NO_CHECK, NULL},
         {STATUS("404 Not Found", "{}"), 2, NULL, "o/p: the server answered 404; is there such a project", NULL},
         {OK("{}"), 6, NULL, NULL, NULL},
     };
@@ -537,7 +614,7 @@ static void status_takes_the_project_of_the_definition(void **state)
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const char *const answers[] = {
-            OK("{\"verdict\": \"OK\", \"description\": \"OK\", \"gates\": []}")};
+            OK(CHECK("OK", GATE_ROW("g", "OK")))};
         struct script script = {answers, 1};
         struct bench b;
         char url[64], *out = NULL, *err = NULL;
@@ -606,6 +683,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(both_steps_are_sent_as_the_contract_says),
         cmocka_unit_test(the_exit_code_is_the_server_s_verdict),
         cmocka_unit_test(refusals_of_the_archive_end_before_the_second_step),
+        cmocka_unit_test(an_archive_that_cannot_be_read_is_never_green),
         cmocka_unit_test(an_archive_of_another_gate_is_not_sent),
         cmocka_unit_test(an_unknown_key_is_named),
         cmocka_unit_test(a_server_is_tried_before_the_run),
