@@ -205,6 +205,52 @@ static void the_reviewed_baseline_is_fetched_checked_and_snapshotted(void **stat
     place_free(&x);
 }
 
+/* In a file of the repository, and committed. */
+static void change(const struct place *x, const char *name, const char *from, const char *to)
+{
+    static const char *const commit[] = {"commit", "-q", "-a", "-m", "branch", NULL};
+    char *path = test_join(x->p.repo, name);
+    char *text = test_read_path(path, NULL);
+    char *at = strstr(text, from);
+    char *changed = NULL;
+
+    assert_non_null(at);
+    assert_true(asprintf(&changed, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) >=
+                0);
+    test_write_text(x->p.repo, name, changed);
+    project_git(&x->p, commit);
+    free(changed);
+    free(text);
+    free(path);
+}
+
+/* One story here and there: the branch's policy would say OK, the reviewed one judges. */
+static void a_branch_that_loosens_its_policy_regresses_on_both_sides(void **state)
+{
+    struct place x;
+    struct test_run r;
+    char run[32];
+
+    (void) state;
+    place_new(&x, false);
+    review_first(&x, run);
+    change(&x, "workload.c", "\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors");
+    change(&x, "cleanrun.yaml", "tolerance_pct: 10", "tolerance_pct: 90");
+    const char *const push[] = {"--server", x.url,          "--key", x.key,
+                                "--push",   "--token-file", x.token, NULL};
+
+    measure(&x, "loose", push, &r);
+    if (r.code != 1)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.out, "\"verdict\":\"REGRESSION\""));
+    assert_non_null(strstr(r.out, "gains nothing until reviewed"));
+    assert_null(strstr(r.out, "\"verdict\":\"OK\""));
+    assert_null(strstr(r.err, "judges otherwise"));
+    test_run_fini(&r);
+    place_free(&x);
+}
+
 static void refused_before_the_build(struct place *x, const char *const more[], int code,
                                      const char *words);
 
@@ -460,6 +506,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reviewed_baseline_is_fetched_checked_and_snapshotted),
+        cmocka_unit_test(a_branch_that_loosens_its_policy_regresses_on_both_sides),
         cmocka_unit_test(the_baseline_must_be_signed_by_a_key_that_is_given),
         cmocka_unit_test(a_server_that_does_not_answer_is_an_error),
         cmocka_unit_test(damaged_evidence_of_a_baseline_is_never_used),
