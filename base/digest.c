@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <nettle/memops.h>
+#include <nettle/sha1.h>
 #include <nettle/sha2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -88,7 +90,54 @@ struct digest digest_of(const void *p, size_t len)
     return d;
 }
 
-int digest_of_fd(int fd, struct digest *out, uint64_t *out_size, struct err *e)
+/* A blob's name in the making. */
+struct blob {
+    struct sha1_ctx sha1;
+    struct sha256_ctx sha256;
+    bool wide;
+};
+
+static void blob_update(struct blob *b, const void *p, size_t len)
+{
+    if (b->wide)
+        sha256_update(&b->sha256, len, p);
+    else
+        sha1_update(&b->sha1, len, p);
+}
+
+static void blob_begin(struct blob *b, uint64_t size, size_t name_len)
+{
+    char head[32];
+    int n = snprintf(head, sizeof(head), "blob %llu", (unsigned long long) size); /* fits */
+
+    b->wide = name_len == (size_t) DIGEST_SIZE * 2;
+    sha1_init(&b->sha1);
+    sha256_init(&b->sha256);
+    blob_update(b, head, (size_t) n + 1);
+}
+
+static void blob_finish(struct blob *b, char out_name[DIGEST_HEX_SIZE])
+{
+    uint8_t bytes[DIGEST_SIZE];
+
+    if (b->wide)
+        sha256_digest(&b->sha256, SHA256_DIGEST_SIZE, bytes);
+    else
+        sha1_digest(&b->sha1, SHA1_DIGEST_SIZE, bytes);
+    text_hex(bytes, b->wide ? SHA256_DIGEST_SIZE : SHA1_DIGEST_SIZE, out_name);
+}
+
+void digest_blob_name(const void *p, size_t len, size_t name_len, char out_name[DIGEST_HEX_SIZE])
+{
+    struct blob b;
+
+    blob_begin(&b, len, name_len);
+    blob_update(&b, p, len);
+    blob_finish(&b, out_name);
+}
+
+/* blob may be NULL. */
+static int hash_fd(int fd, struct blob *blob, struct digest *out, uint64_t *out_size, struct err *e)
 {
     struct sha256_ctx sha;
     uint64_t size = 0;
@@ -107,11 +156,38 @@ int digest_of_fd(int fd, struct digest *out, uint64_t *out_size, struct err *e)
         if (got == 0)
             break;
         sha256_update(&sha, (size_t) got, block);
+        if (blob)
+            blob_update(blob, block, (size_t) got);
         size += (uint64_t) got;
     }
     sha256_digest(&sha, DIGEST_SIZE, out->bytes);
+    *out_size = size;
+    return 0;
+}
+
+int digest_of_fd(int fd, struct digest *out, uint64_t *out_size, struct err *e)
+{
+    uint64_t size = 0;
+
+    if (hash_fd(fd, NULL, out, &size, e) < 0)
+        return -1;
     if (out_size)
         *out_size = size;
+    return 0;
+}
+
+int digest_of_fd_as_blob(int fd, uint64_t size, size_t name_len, struct digest *out,
+                         char out_name[DIGEST_HEX_SIZE], struct err *e)
+{
+    struct blob b;
+    uint64_t got = 0;
+
+    blob_begin(&b, size, name_len);
+    if (hash_fd(fd, &b, out, &got, e) < 0)
+        return -1;
+    blob_finish(&b, out_name);
+    if (got != size)
+        out_name[0] = '\0';
     return 0;
 }
 

@@ -29,6 +29,11 @@ void digest_finish(struct digest_state *s, struct digest *out); /* resets the st
 struct digest digest_of(const void *p, size_t len);
 /* From the descriptor's current offset to its end; out_size may be NULL. */
 int digest_of_fd(int fd, struct digest *out, uint64_t *out_size, struct err *e) MUST_CHECK;
+/* The same, and git's name of these bytes as a blob: hex digits, 40 (SHA-1) or 64 (SHA-256) of
+ * them; "" when the file does not hold the `size` bytes that were promised. */
+int digest_of_fd_as_blob(int fd, uint64_t size, size_t name_len, struct digest *out,
+                         char out_name[DIGEST_HEX_SIZE], struct err *e) MUST_CHECK;
+void digest_blob_name(const void *p, size_t len, size_t name_len, char out_name[DIGEST_HEX_SIZE]);
 bool digest_equal(const struct digest *a, const struct digest *b); /* constant time */
 void digest_hex(const struct digest *d, char out[DIGEST_HEX_SIZE]);
 bool digest_parse(const char *hex,

@@ -67,13 +67,30 @@ static int refuse_submodules(const struct git *g, const char *oid, struct err *e
     return 0;
 }
 
+int checkout_fresh(const struct git *g, const char *oid, const char *dir, struct git *out,
+                   struct err *e)
+{
+    AUTO_GIT_OUTPUT struct git_output cloned = {.data = NULL};
+    AUTO_GIT_OUTPUT struct git_output checked = {.data = NULL};
+    AUTO_GIT struct git fresh = {.root_fd = -1};
+    const char *const clone[] = {"clone",     "--quiet", "--shared", "--no-checkout",
+                                 "--no-tags", g->root,   dir,        NULL};
+    const char *const checkout[] = {"checkout", "--quiet", "--detach", "--force", oid, NULL};
+
+    if (git_run(g, clone, false, &cloned, e) < 0 || git_open(dir, g->path, NULL, &fresh, e) < 0 ||
+        git_run(&fresh, checkout, false, &checked, e) < 0)
+        return err_wrap(e, "checkout");
+    fresh.scratch = g->scratch;
+    *out = fresh;
+    fresh = (struct git){.root_fd = -1};
+    return 0;
+}
+
 int checkout_at(struct git *g, const char *rev, const char *state, struct err *e)
 {
     char oid[65], name[DIGEST_HEX_SIZE];
     struct digest digest = digest_of(g->root, strlen(g->root));
     AUTO_FREE char *dir = NULL;
-    AUTO_GIT_OUTPUT struct git_output cloned = {.data = NULL};
-    AUTO_GIT_OUTPUT struct git_output out = {.data = NULL};
     struct git fresh = {.root_fd = -1};
 
     if (resolve(g, rev, oid, e) < 0 || refuse_submodules(g, oid, e) < 0)
@@ -83,18 +100,10 @@ int checkout_at(struct git *g, const char *rev, const char *state, struct err *e
         dir = NULL;
         return no_memory(e);
     }
-    const char *const clone[] = {"clone",     "--quiet", "--shared", "--no-checkout",
-                                 "--no-tags", g->root,   dir,        NULL};
-    const char *const checkout[] = {"checkout", "--quiet", "--detach", "--force", oid, NULL};
-
-    if (paths_remove_tree(dir, e) < 0 || git_run(g, clone, false, &cloned, e) < 0 ||
-        git_open(dir, g->path, NULL, &fresh, e) < 0)
+    if (paths_remove_tree(dir, e) < 0)
         return err_wrap(e, "checkout");
-    if (git_run(&fresh, checkout, false, &out, e) < 0) {
-        git_close(&fresh);
-        return err_wrap(e, "checkout");
-    }
-    fresh.scratch = g->scratch;
+    if (checkout_fresh(g, oid, dir, &fresh, e) < 0)
+        return -1;
     git_close(g);
     *g = fresh;
     return 0;

@@ -94,6 +94,19 @@ int source_head(const struct git *g, struct source *out, struct err *e)
     return read_commit(out, object.data, e);
 }
 
+/* The seed's digest is made of git's own answers, which local settings can bend: whether the tree is
+ * the commit is decided by its bytes all the same. */
+static int take_seed(const struct git *g, struct source *s, struct err *e)
+{
+    AUTO_SOURCE struct source bytes = {.scheme = SOURCE_SCHEMA};
+
+    s->scheme = SOURCE_SCHEME_RVOIP;
+    if (source_take_rvoip(g, s, e) < 0 || source_take_cleanrun(g, &bytes, e) < 0)
+        return -1;
+    s->dirty = s->dirty || bytes.dirty;
+    return 0;
+}
+
 int source_take(const struct git *g, const char *scheme, struct source *out, struct err *e)
 {
     AUTO_SOURCE struct source s = {.scheme = SOURCE_SCHEMA};
@@ -102,8 +115,7 @@ int source_take(const struct git *g, const char *scheme, struct source *out, str
     if (!scheme || !strcmp(scheme, SOURCE_SCHEMA)) {
         r = source_take_cleanrun(g, &s, e);
     } else if (!strcmp(scheme, SOURCE_SCHEME_RVOIP)) {
-        s.scheme = SOURCE_SCHEME_RVOIP;
-        r = source_take_rvoip(g, &s, e);
+        r = take_seed(g, &s, e);
     } else {
         return err_set(e, ERR_USAGE, "source.scheme",
                        "no scheme '%s': " SOURCE_SCHEMA " or " SOURCE_SCHEME_RVOIP, scheme);

@@ -13,6 +13,9 @@
  * .git/info/exclude and personal ignore files are not asked. Flags that hide changes
  * (skip-worktree, assume-unchanged) and every git setting are without effect, since bytes are read
  * from disk. What can't be read is an error.
+ *   dirty: a path, a mode or a byte differs from HEAD. Bytes are compared with HEAD's blobs, and
+ * only when the commit itself holds a .gitattributes, with what a fresh checkout writes (line ends,
+ * ident, working-tree-encoding; no filter program is ever run).
  *
  * `rvoip-v1`: the first seed's digest over git's status and diff output, kept to reproduce its
  * history.

@@ -1,6 +1,7 @@
 /* The fingerprint `cleanrun-source/1`; its exact definition stands in source.h. */
 #include "runner/source_frame.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "runner/checkout.h"
 #include "runner/scratch.h"
 
 #define PATHS_MAX ((size_t) 4 << 20)
@@ -24,6 +26,10 @@ struct entry {
     char head_mode[MODE_SIZE], index_mode[MODE_SIZE];
     const char *head_oid, *index_oid; /* borrowed, not NUL-ended: SOURCE_OID_SIZE - 1 at most */
     size_t oid_len;
+    /* What the work tree showed: something else than HEAD's, or a file with other bytes than
+     * HEAD's blob, which a checkout may have converted. */
+    bool differs, other_bytes;
+    struct digest bytes; /* of a regular file */
 };
 
 struct entries {
@@ -35,6 +41,7 @@ struct entries {
 
 struct repository {
     char *prefix; /* path below the outermost root, "" for itself */
+    char oid[SOURCE_OID_SIZE]; /* the commit that the tree around it names */
 };
 
 struct walk {
@@ -228,32 +235,45 @@ static int look_at(int root_fd, const char *path)
     return (int) syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 }
 
-static int hash_regular(int look_fd, const char *path, struct digest *out, struct err *e)
+/* blob NULL: its name as git's blob is not asked; else of blob_len hex digits. */
+static int hash_regular(int look_fd, const char *path, size_t blob_len, struct digest *out,
+                        char blob[DIGEST_HEX_SIZE], struct err *e)
 {
     char link[64];
+    struct stat st;
 
     (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", look_fd); /* fits */
     /* The same file that was looked at, whatever its name means by now. */
     AUTO_FD int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    if (fd < 0)
+    if (fd < 0 || fstat(fd, &st) < 0)
         return err_errno(e, "source.read", "cannot read '%s'", path);
-    if (digest_of_fd(fd, out, NULL, e) < 0)
+    if (digest_of_fd_as_blob(fd, (uint64_t) st.st_size, blob_len, out, blob, e) < 0)
         return err_wrap(e, "%s", path);
     return 0;
 }
 
-static int frame_link(struct digest_state *d, int look_fd, const char *path, struct err *e)
+static bool is_head_blob(const struct entry *x, const char *blob)
+{
+    return strlen(blob) == x->oid_len && memcmp(blob, x->head_oid, x->oid_len) == 0;
+}
+
+static int frame_link(struct digest_state *d, int look_fd, struct entry *x, struct err *e)
 {
     char target[PATH_MAX];
+    char blob[DIGEST_HEX_SIZE];
     ssize_t n = readlinkat(look_fd, "", target, sizeof(target));
     struct digest digest;
 
     if (n < 0 || (size_t) n == sizeof(target))
-        return err_errno(e, "source.read", "cannot read link '%s'", path);
+        return err_errno(e, "source.read", "cannot read link '%s'", x->path);
     digest = digest_of(target, (size_t) n);
     source_frame_text(d, "120000");
     source_frame(d, digest.bytes, sizeof(digest.bytes));
+    if (x->in_head && !strcmp(x->head_mode, "120000")) {
+        digest_blob_name(target, (size_t) n, x->oid_len, blob);
+        x->differs = !is_head_blob(x, blob);
+    }
     return 0;
 }
 
@@ -262,13 +282,16 @@ static bool is_gone(int error)
     return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV;
 }
 
-/* Mode and content of one path as the work tree has it. */
-static int frame_on_disk(struct walk *w, const struct git *g, const struct entry *x, struct err *e)
+/* Mode and content of one path as the work tree has it; git's own idea of what changed is not
+ * asked. */
+static int frame_on_disk(struct walk *w, const struct git *g, struct entry *x, struct err *e)
 {
     struct stat st;
-    struct digest digest;
+    char blob[DIGEST_HEX_SIZE];
+    bool executable;
     AUTO_FD int fd = look_at(g->root_fd, x->path);
 
+    x->differs = true; /* until it is known to be HEAD's */
     if (fd < 0 && is_gone(errno)) {
         source_frame_text(w->digest, "absent");
         source_frame(w->digest, "", 0);
@@ -277,16 +300,21 @@ static int frame_on_disk(struct walk *w, const struct git *g, const struct entry
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_errno(e, "source.read", "cannot read '%s'", x->path);
     if (S_ISLNK(st.st_mode))
-        return frame_link(w->digest, fd, x->path, e);
+        return frame_link(w->digest, fd, x, e);
     if (!S_ISREG(st.st_mode)) {
         source_frame_text(w->digest, "special");
         source_frame(w->digest, "", 0);
         return 0;
     }
-    if (hash_regular(fd, x->path, &digest, e) < 0)
+    if (hash_regular(fd, x->path, x->oid_len, &x->bytes, blob, e) < 0)
         return -1;
-    source_frame_text(w->digest, st.st_mode & S_IXUSR ? "100755" : "100644");
-    source_frame(w->digest, digest.bytes, sizeof(digest.bytes));
+    executable = st.st_mode & S_IXUSR;
+    source_frame_text(w->digest, executable ? "100755" : "100644");
+    source_frame(w->digest, x->bytes.bytes, sizeof(x->bytes.bytes));
+    if (x->in_head && !strncmp(x->head_mode, "100", 3)) {
+        x->differs = executable != !strcmp(x->head_mode, "100755");
+        x->other_bytes = !is_head_blob(x, blob);
+    }
     return 0;
 }
 
@@ -302,18 +330,33 @@ static bool is_checked_out(const struct git *g, const char *path)
     return fstatat(g->root_fd, dot_git, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+static bool is_empty_directory(const struct git *g, const char *path)
+{
+    int fd = openat(g->root_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    bool empty = dir != NULL;
+
+    if (!dir) {
+        if (fd >= 0)
+            (void) close(fd); /* was only read */
+        return false;
+    }
+    for (const struct dirent *d = readdir(dir); d && empty; d = readdir(dir))
+        empty = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
+    (void) closedir(dir); /* was only read */
+    return empty;
+}
+
 /* A submodule: its checked-out commit here, its own tree later, after all paths of this one. */
 static int frame_submodule(struct walk *w, const struct git *g, const char *prefix,
                            const struct entry *x, struct err *e)
 {
+    const char *oid = x->in_head ? x->head_oid : x->index_oid;
     char *full = NULL;
-    struct stat st;
 
     if (!is_checked_out(g, x->path)) {
-        /* An empty directory is a submodule that nobody asked for; a missing one is a change. */
-        bool there = fstatat(g->root_fd, x->path, &st, AT_SYMLINK_NOFOLLOW) == 0;
-
-        if (!there)
+        /* An empty directory is a submodule that nobody asked for; anything else is a change. */
+        if (!is_empty_directory(g, x->path))
             w->source->dirty = true;
         source_frame_text(w->digest, "absent");
         source_frame(w->digest, "", 0);
@@ -324,6 +367,8 @@ static int frame_submodule(struct walk *w, const struct git *g, const char *pref
                        REPOSITORIES_MAX);
     if (asprintf(&full, "%s%s%s", prefix, *prefix ? "/" : "", x->path) < 0)
         return no_memory(e);
+    memcpy(w->queue[w->n_queue].oid, oid, x->oid_len); /* below SOURCE_OID_SIZE */
+    w->queue[w->n_queue].oid[x->oid_len] = '\0';
     w->queue[w->n_queue++].prefix = full;
     source_frame_text(w->digest, "160000");
     source_frame(w->digest, "", 0);
@@ -331,7 +376,7 @@ static int frame_submodule(struct walk *w, const struct git *g, const char *pref
 }
 
 static int frame_entry(struct walk *w, const struct git *g, const char *prefix,
-                       const struct entry *x, struct err *e)
+                       struct entry *x, struct err *e)
 {
     const char *mode = x->in_head ? x->head_mode : x->index_mode;
 
@@ -385,42 +430,87 @@ static int list_paths(const struct git *g, struct git_output o[3], struct entrie
     return 0;
 }
 
-/* Asks git, through an index made for this question, whether any path of HEAD differs on disk: no
- * flag or cached time stamp of the real index can hide a change, and in-tree line-end attributes
- * still hold. */
-static int differs_from_head(const struct git *g, bool *out, struct err *e)
+/* Only attributes that HEAD itself holds may make a checkout write other bytes than the blob's. */
+static bool has_attributes(const struct entries *l)
 {
-    static const char *const read_tree[] = {"read-tree", "HEAD", NULL};
-    static const char *const refresh[] = {"update-index", "-q", "--refresh", NULL};
-    static const char *const differ[] = {
-        "diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=dirty", NULL};
-    struct git_output o[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
-    struct git with_index = *g;
+    static const char name[] = ".gitattributes";
+
+    for (size_t i = 0; i < l->n; i++) {
+        const char *slash = strrchr(l->items[i].path, '/');
+
+        if (l->items[i].in_head && !strcmp(slash ? slash + 1 : l->items[i].path, name))
+            return true;
+    }
+    return false;
+}
+
+/* Do the files with other bytes than their blobs have those of a fresh checkout? */
+static int compare_fresh(const struct git *fresh, const struct entries *l, bool *out_differ,
+                         struct err *e)
+{
+    for (size_t i = 0; i < l->n && !*out_differ; i++) {
+        const struct entry *x = &l->items[i];
+        char blob[DIGEST_HEX_SIZE];
+        struct digest bytes;
+        struct stat st;
+
+        if (!x->other_bytes)
+            continue;
+        AUTO_FD int fd = look_at(fresh->root_fd, x->path);
+
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+            *out_differ = true;
+            continue;
+        }
+        if (hash_regular(fd, x->path, x->oid_len, &bytes, blob, e) < 0)
+            return -1;
+        *out_differ = !digest_equal(&bytes, &x->bytes);
+    }
+    return 0;
+}
+
+static int differs_from_fresh(const struct git *g, const char *commit, const struct entries *l,
+                              bool *out_differ, struct err *e)
+{
     AUTO_SCRATCH struct scratch dir = {.fd = -1};
-    AUTO_FREE char *file = NULL;
-    int r = -1;
+    AUTO_GIT struct git fresh = {.root_fd = -1};
+    AUTO_FREE char *path = NULL;
 
     if (scratch_open(g->scratch, &dir, e) < 0)
         return -1;
-    if (asprintf(&file, "%s/index", dir.path) < 0) {
-        file = NULL;
-        (void) no_memory(e);
-    } else {
-        with_index.index_file = file;
-        if (git_run(&with_index, read_tree, false, &o[0], e) == 0 &&
-            git_run(&with_index, refresh, true, &o[1], e) == 0 &&
-            git_run(&with_index, differ, false, &o[2], e) == 0) {
-            *out = o[2].len > 0;
-            r = 0;
-        }
+    if (asprintf(&path, "%s/fresh", dir.path) < 0) {
+        path = NULL;
+        return no_memory(e);
     }
-    for (size_t i = 0; i < ARRAY_LEN(o); i++)
-        git_output_fini(&o[i]);
-    return r;
+    if (checkout_fresh(g, commit, path, &fresh, e) < 0)
+        return -1;
+    return compare_fresh(&fresh, l, out_differ, e);
+}
+
+/* Does any path of HEAD differ on disk? No setting, attribute file or filter of this repository, no
+ * flag and no cached time stamp of its index is asked: bytes are compared. */
+static int differs_from_head(const struct git *g, const char *commit, const struct entries *l,
+                             bool *out, struct err *e)
+{
+    bool other_bytes = false;
+    bool differs = false;
+
+    for (size_t i = 0; i < l->n && !differs; i++) {
+        other_bytes = other_bytes || l->items[i].other_bytes;
+        differs = l->items[i].differs;
+    }
+    if (!differs && other_bytes) {
+        differs = !has_attributes(l);
+        if (!differs && differs_from_fresh(g, commit, l, &differs, e) < 0)
+            return -1;
+    }
+    *out = differs;
+    return 0;
 }
 
 /* Everything of one repository into the hash. */
-static int take_repository(struct walk *w, const struct git *g, const char *prefix, struct err *e)
+static int take_repository(struct walk *w, const struct git *g, const char *commit,
+                           const char *prefix, struct err *e)
 {
     struct git_output o[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
     struct entries l = {.n = 0};
@@ -432,8 +522,8 @@ static int take_repository(struct walk *w, const struct git *g, const char *pref
         if (!l.items[i].in_head)
             w->source->dirty = true;
     }
-    if (r == 0)
-        r = differs_from_head(g, &differs, e);
+    if (r == 0 && !w->source->dirty)
+        r = differs_from_head(g, commit, &l, &differs, e);
     if (r == 0) {
         frame_index(w, &l);
         w->source->dirty = w->source->dirty || differs;
@@ -444,8 +534,10 @@ static int take_repository(struct walk *w, const struct git *g, const char *pref
     return r;
 }
 
-static int take_submodule(struct walk *w, const struct git *g, const char *prefix, struct err *e)
+static int take_submodule(struct walk *w, const struct git *g, const struct repository *sub,
+                          struct err *e)
 {
+    const char *prefix = sub->prefix;
     AUTO_GIT struct git inner = {.root_fd = -1};
     AUTO_SOURCE struct source head = {.scheme = NULL};
     AUTO_FREE char *directory = NULL;
@@ -463,11 +555,13 @@ static int take_submodule(struct walk *w, const struct git *g, const char *prefi
     if (strcmp(inner.root, directory) != 0)
         return err_set(e, ERR_INPUT, "source.submodule", "submodule %s is no work tree of its own",
                        prefix);
+    if (strcmp(head.commit, sub->oid) != 0)
+        w->source->dirty = true;
     source_frame_text(w->digest, "submodule");
     source_frame_text(w->digest, prefix);
     source_frame_text(w->digest, head.commit);
     source_frame_text(w->digest, head.tree);
-    return take_repository(w, &inner, prefix, e);
+    return take_repository(w, &inner, head.commit, prefix, e);
 }
 
 int source_take_cleanrun(const struct git *g, struct source *out, struct err *e)
@@ -482,10 +576,10 @@ int source_take_cleanrun(const struct git *g, struct source *out, struct err *e)
         digest_update(w.digest, SOURCE_SCHEMA, sizeof(SOURCE_SCHEMA));
         source_frame_text(w.digest, out->commit);
         source_frame_text(w.digest, out->tree);
-        r = take_repository(&w, g, "", e);
+        r = take_repository(&w, g, out->commit, "", e);
     }
     for (size_t i = 0; r == 0 && i < w.n_queue; i++)
-        r = take_submodule(&w, g, w.queue[i].prefix, e);
+        r = take_submodule(&w, g, &w.queue[i], e);
     if (r == 0)
         digest_finish(w.digest, &out->fingerprint);
     for (size_t i = 0; i < w.n_queue; i++)

@@ -77,6 +77,31 @@ static void fd_is_hashed_from_its_offset(void **state)
     test_dir_free(dir);
 }
 
+static void blobs_have_git_s_names(void **state)
+{
+    char *dir = test_dir_new();
+    char *path = test_join(dir, "f");
+    char name[DIGEST_HEX_SIZE];
+    struct digest d;
+    int fd = -1;
+
+    (void) state;
+    digest_blob_name("hello\n", 6, 40, name);
+    assert_string_equal(name, "ce013625030ba8dba906f756967f9e9ca394464a");
+    digest_blob_name("", 0, 64, name);
+    assert_string_equal(name, "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813");
+    test_write(dir, "f", "hello\n", 6);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(digest_of_fd_as_blob(fd, 6, 40, &d, name, NULL), 0);
+    assert_string_equal(name, "ce013625030ba8dba906f756967f9e9ca394464a");
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    assert_int_equal(digest_of_fd_as_blob(fd, 7, 40, &d, name, NULL), 0);
+    assert_string_equal(name, ""); /* shorter than promised */
+    (void) close(fd);
+    free(path);
+    test_dir_free(dir);
+}
+
 static void fd_error_is_reported(void **state)
 {
     struct digest d;
@@ -176,6 +201,7 @@ int main(void)
         cmocka_unit_test(known_digests),
         cmocka_unit_test(running_hash_equals_whole_and_resets),
         cmocka_unit_test(fd_is_hashed_from_its_offset),
+        cmocka_unit_test(blobs_have_git_s_names),
         cmocka_unit_test(fd_error_is_reported),
         cmocka_unit_test(text_form_is_exact),
         cmocka_unit_test(equal_sees_every_bit),

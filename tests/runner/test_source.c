@@ -282,6 +282,87 @@ static void line_end_attributes_of_the_tree_are_no_change(void **state)
     test_dir_free(dir);
 }
 
+static bool is_dirty(const char *dir, const char *scheme)
+{
+    struct source s = {.scheme = NULL};
+    bool dirty;
+
+    take(dir, scheme, &s);
+    dirty = s.dirty;
+    source_fini(&s);
+    return dirty;
+}
+
+/* A filter that makes git take any content for the committed one. */
+static void local_filters_hide_nothing(void **state)
+{
+    char *dir = new_repo();
+
+    (void) state;
+    GIT(dir, "config", "filter.hide.clean", "printf 'release source\\n'");
+    test_write_text(dir, ".git/info/attributes", "source.txt filter=hide\n");
+    assert_false(is_dirty(dir, NULL));
+    test_write_text(dir, "source.txt", "another source\n");
+    assert_true(is_dirty(dir, NULL));
+    assert_true(is_dirty(dir, SOURCE_SCHEME_RVOIP));
+    test_write_text(dir, "source.txt", "release source\n");
+    /* Attributes of the commit name it, and the program still comes from this repository only. */
+    test_write_text(dir, ".git/info/attributes", "");
+    test_write_text(dir, ".gitattributes", "source.txt filter=hide\n");
+    GIT(dir, "add", ".");
+    GIT(dir, "commit", "-q", "-m", "filter");
+    assert_false(is_dirty(dir, NULL));
+    test_write_text(dir, "source.txt", "another source\n");
+    assert_true(is_dirty(dir, NULL));
+    test_dir_free(dir);
+}
+
+/* What git would take for unchanged is a change when a fresh checkout writes other bytes. */
+static void conversions_count_as_a_fresh_checkout_makes_them(void **state)
+{
+    char *dir = test_dir_new();
+
+    (void) state;
+    GIT(dir, "init", "-q", "-b", "main", ".");
+    test_write_text(dir, ".gitattributes", "id.c ident\n*.txt text\n*.bat text eol=crlf\n");
+    test_write_text(dir, "id.c", "/* $Id$ */\n");
+    test_write_text(dir, "x.txt", "one\n");
+    test_write_text(dir, "x.bat", "one\r\n");
+    GIT(dir, "add", ".");
+    GIT(dir, "commit", "-q", "-m", "conversions");
+    GIT(dir, "checkout", "-q", "HEAD", "--", ".");
+    char *id = test_join(dir, "id.c");
+
+    assert_int_equal(unlink(id), 0);
+    GIT(dir, "checkout", "-q", "HEAD", "--", "id.c"); /* git writes the blob's name into it */
+    assert_false(is_dirty(dir, NULL));
+    test_write_text(dir, "id.c", "/* $Id: anything at all $ */\n");
+    assert_true(is_dirty(dir, NULL));
+    assert_int_equal(unlink(id), 0);
+    GIT(dir, "checkout", "-q", "HEAD", "--", "id.c");
+    assert_false(is_dirty(dir, NULL));
+    test_write_text(dir, "x.txt", "one\r\n");
+    assert_true(is_dirty(dir, NULL));
+    free(id);
+    test_dir_free(dir);
+}
+
+static void files_in_a_submodule_not_checked_out_are_a_change(void **state)
+{
+    char *dir = new_repo();
+    char *inner = new_repo();
+
+    (void) state;
+    GIT(dir, "submodule", "--quiet", "add", inner, "sub");
+    GIT(dir, "commit", "-q", "-m", "submodule");
+    GIT(dir, "submodule", "--quiet", "deinit", "-f", "sub");
+    assert_false(is_dirty(dir, NULL));
+    test_write_text(dir, "sub/local.h", "1");
+    assert_true(is_dirty(dir, NULL));
+    test_dir_free(inner);
+    test_dir_free(dir);
+}
+
 static void submodules_and_nested_repositories_are_read(void **state)
 {
     char *dir = new_repo();
@@ -542,6 +623,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_index_alone_counts),
         cmocka_unit_test(links_count_by_their_target),
         cmocka_unit_test(line_end_attributes_of_the_tree_are_no_change),
+        cmocka_unit_test(local_filters_hide_nothing),
+        cmocka_unit_test(conversions_count_as_a_fresh_checkout_makes_them),
+        cmocka_unit_test(files_in_a_submodule_not_checked_out_are_a_change),
         cmocka_unit_test(submodules_and_nested_repositories_are_read),
         cmocka_unit_test(parents_are_recorded),
         cmocka_unit_test(unreadable_files_are_an_error),
