@@ -16,7 +16,10 @@
 #define TRIES 5
 #define CONNECT_TIMEOUT_MS 10000L
 #define STALL_SECONDS 60L
+/* A server that sends a byte a second must not hold anybody for ever: less than this is none. */
+#define SLOWEST_BYTES 16384
 #define RETRY_AFTER_MAX_S 30U
+#define TIMED_OUT "http.slow" /* an error's code */
 
 struct transfer {
     struct buf body;
@@ -184,6 +187,13 @@ static bool add_headers(const struct http_request *q, struct curl_slist **list)
            add_header(list, "Expect", q->expect_continue ? "100-continue" : "");
 }
 
+long http_total_seconds(const struct http_request *q)
+{
+    uint64_t bytes = q->file_fd >= 0 ? q->file_size : q->save ? q->save->max : q->body_len;
+
+    return q->total_s ? (long) q->total_s : HTTP_TOTAL_S + (long) (bytes / SLOWEST_BYTES);
+}
+
 #define SET(option, value) (ok = ok && curl_easy_setopt(curl, (option), (value)) == CURLE_OK)
 
 static bool set_options(CURL *curl, const struct http_request *q, struct transfer *t,
@@ -198,7 +208,8 @@ static bool set_options(CURL *curl, const struct http_request *q, struct transfe
     SET(CURLOPT_PROXY, "");
     SET(CURLOPT_USERAGENT, "cleanrun");
     SET(CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
-    SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    SET(CURLOPT_TIMEOUT, http_total_seconds(q));
+    SET(CURLOPT_LOW_SPEED_LIMIT, q->save || q->file_fd >= 0 ? (long) SLOWEST_BYTES : 1L);
     SET(CURLOPT_LOW_SPEED_TIME, STALL_SECONDS);
     SET(CURLOPT_ERRORBUFFER, words);
     SET(CURLOPT_HTTPHEADER, headers);
@@ -235,6 +246,9 @@ static int perform(CURL *curl, const struct http_request *q, struct transfer *t,
     struct http_reply made = {.status = 0};
     CURLcode code = curl_easy_perform(curl);
 
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return err_set(e, ERR_BUSY, TIMED_OUT, "%s %s: the server is too slow: %s", q->method,
+                       q->url, words[0] ? words : curl_easy_strerror(code));
     if (code != CURLE_OK)
         return err_set(e, ERR_BUSY, "http.transfer", "%s %s: %s", q->method, q->url,
                        words[0] ? words : curl_easy_strerror(code));
@@ -291,13 +305,21 @@ static void wait_before(unsigned try, unsigned told_s)
         ;
 }
 
+/* What a slow server was sent may be done meanwhile; what it was asked is not asked again. */
+static bool may_help(const struct http_request *q, const struct err *e)
+{
+    bool sends = q->body || q->file_fd >= 0;
+
+    return e->kind == ERR_BUSY && (sends || strcmp(e->code, TIMED_OUT) != 0);
+}
+
 int http_retry(const struct http_request *q, struct http_reply *out, struct err *e)
 {
     for (unsigned try = 1;; try++) {
         struct http_reply r = {.status = 0};
         int done = http_do(q, &r, e);
 
-        if (done < 0 && (e->kind != ERR_BUSY || try == TRIES))
+        if (done < 0 && (!may_help(q, e) || try == TRIES))
             return -1;
         if (done == 0 && (!may_pass(r.status) || try == TRIES)) {
             *out = r;

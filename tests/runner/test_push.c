@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/digest.h"
@@ -441,6 +442,72 @@ static void busy_servers_are_asked_again(void **state)
     bench_free(&b);
 }
 
+/* Never silent, never done: every wait of the client has an end. */
+static pid_t trickle(int *out_port)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof addr;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(listener >= 0);
+    assert_int_equal(bind(listener, (struct sockaddr *) &addr, sizeof addr), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *) &addr, &size), 0);
+    *out_port = ntohs(addr.sin_port);
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+        int fd = accept(listener, NULL, NULL);
+
+        (void) alarm(60);
+        if (write(fd, head, sizeof head - 1) < 0)
+            _exit(1);
+        while (send(fd, " ", 1, MSG_NOSIGNAL) == 1)
+            (void) usleep(100000);
+        (void) accept(listener, NULL, NULL); /* a second try would hang here */
+        _exit(0);
+    }
+    close(listener);
+    return pid;
+}
+
+static void a_server_that_only_trickles_is_given_up(void **state)
+{
+    struct err e = ERR_INIT;
+    struct http_reply reply = {.status = 0};
+    char url[64];
+    int port = 0;
+    pid_t server = trickle(&port);
+    time_t begin = time(NULL);
+
+    (void) state;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
+    const struct http_request q = {.method = "GET", .url = url, .file_fd = -1, .total_s = 1};
+
+    assert_int_equal(http_retry(&q, &reply, &e), -1);
+    assert_int_equal(e.kind, ERR_BUSY); /* exit 6 */
+    assert_non_null(strstr(e.text, "the server is too slow"));
+    assert_true(time(NULL) - begin < 15);
+    kill(server, SIGKILL);
+    assert_int_equal(waitpid(server, NULL, 0), server);
+}
+
+/* Nobody has to ask for it. */
+static void every_exchange_has_an_end(void **state)
+{
+    const struct http_save save = {.fd = -1, .max = UINT64_C(1) << 31};
+    const struct http_request small = {.method = "GET", .file_fd = -1};
+    const struct http_request large = {.method = "GET", .file_fd = -1, .save = &save};
+    const struct http_request upload = {.method = "PUT", .file_fd = 3, .file_size = 1 << 20};
+
+    (void) state;
+    assert_int_equal(http_total_seconds(&small), HTTP_TOTAL_S);
+    assert_int_equal(http_total_seconds(&upload), HTTP_TOTAL_S + 64);
+    assert_in_range(http_total_seconds(&large), 3600, 48 * 3600);
+}
+
 static void an_unreachable_server_is_an_infrastructure_error(void **state)
 {
     struct bench b;
@@ -688,6 +755,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_unknown_key_is_named),
         cmocka_unit_test(a_server_is_tried_before_the_run),
         cmocka_unit_test(busy_servers_are_asked_again),
+        cmocka_unit_test(a_server_that_only_trickles_is_given_up),
+        cmocka_unit_test(every_exchange_has_an_end),
         cmocka_unit_test(an_unreachable_server_is_an_infrastructure_error),
         cmocka_unit_test(a_token_never_goes_unencrypted_to_another_machine),
         cmocka_unit_test(token_files_must_be_private),
