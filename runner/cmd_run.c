@@ -120,8 +120,8 @@ static int run(struct cli *c, const struct cli_args *a)
     AUTO_KEYRING struct keyring *ring = keyring_new();
 
     arena_init(&r.arena, LIMIT_MIB(16));
-    if (read_options(c, a, &r.options, &e) < 0 || read_keys(a, ring, &r.options, &e) < 0 || loop_signals_open(&r.signal_fd, &e) < 0 ||
-        run_prepare(&r, &e) < 0) {
+    if (read_options(c, a, &r.options, &e) < 0 || read_keys(a, ring, &r.options, &e) < 0 ||
+        loop_signals_open(&r.signal_fd, &e) < 0 || run_prepare(&r, &e) < 0) {
         code = cli_fail(c, &e);
         if (r.interrupted)
             code = EXIT_INTERRUPTED;
@@ -160,12 +160,15 @@ static const struct cli_option options[] = {
      .help = "diagnostic modes: the clean run (id or directory) this one is paired with"},
     {.name = "key", .value = "FILE", .help = "seal the finished run with this private key"},
     {.name = "push", .help = "upload the sealed run (needs --key, --server, --token-file)"},
-    {.name = "server", .value = "URL", .help = "fetch the reviewed baseline there, push there (or CLEANRUN_SERVER)"},
+    {.name = "server",
+     .value = "URL",
+     .help = "fetch the reviewed baseline there, push there (or CLEANRUN_SERVER)"},
     {.name = "token-file",
      .value = "FILE",
      .help = "file with a token, mode 0600 (or CLEANRUN_TOKEN_FILE)"},
     {.name = "json",
-     .help = "one JSON object per line on standard output; with --push the server's answer follows"},
+     .help =
+         "one JSON object per line on standard output; with --push the server's answer follows"},
 };
 
 const struct command command_run = {
@@ -177,12 +180,15 @@ const struct command command_run = {
                 "  cleanrun run kvcache-50k --server https://perf.example.org\n"
                 "  cleanrun run kvcache-50k --baseline /tmp/main --baseline-sha256 $(sha256sum "
                 "</tmp/main/manifest.json | cut -c-64)\n",
-    .notes = "The baseline: --baseline, or with --server the reviewed one of this gate and class; "
-             "with neither the run\n"
-             "is NON_COMPARABLE. Prints the run directory's path. Exit: by the local verdict (cleanrun help "
-             "exit-codes); 7 for a sound\n"
-             "diagnostic or build-only run, 6 when the machine or a tool failed, 130 when "
-             "interrupted.\n",
+    .notes =
+        "The baseline: --baseline, or with --server the reviewed one of this gate and class; "
+        "with neither the run\n"
+        "is NON_COMPARABLE. The policy reviewed with the baseline judges, not this "
+        "checkout's.\n"
+        "Prints the run directory's path. Exit: by the local verdict (cleanrun help exit-codes); "
+        "7 for a sound\n"
+        "diagnostic or build-only run, 6 when the machine or a tool failed, 130 when "
+        "interrupted.\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,
     .run = run,

@@ -24,7 +24,8 @@ static int seal(struct cli *c, const struct cli_args *a, struct err *e)
         return -1;
     }
     if (seal_run(run_fd, key, out, &digest, e) < 0)
-        return e->kind == ERR_TRUST ? err_wrap(e, "'%s'", a->args[0]) : err_wrap(e, "writing '%s'", out);
+        return e->kind == ERR_TRUST ? err_wrap(e, "'%s'", a->args[0])
+                                    : err_wrap(e, "writing '%s'", out);
     digest_hex(&digest, hex);
     (void) fprintf(c->out, "%s  %s\n", hex,
                    out); /* as sha256sum prints; flushed and checked by main */

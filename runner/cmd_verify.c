@@ -37,10 +37,11 @@ static int read_attestation(const struct cli *c, const struct cli_args *a, char 
         return 0;
     if (e->kind != ERR_LIMIT && (given || e->kind != ERR_NOTFOUND))
         return err_wrap(e, "attestation");
-    cli_say(c, "attestation: %s%s", e->text,
-            given || e->kind != ERR_NOTFOUND
-                ? ""
-                : "; without one nobody vouches for the archive (--attestation FILE names another)");
+    cli_say(
+        c, "attestation: %s%s", e->text,
+        given || e->kind != ERR_NOTFOUND
+            ? ""
+            : "; without one nobody vouches for the archive (--attestation FILE names another)");
     *e = (struct err) ERR_INIT;
     return 0;
 }

@@ -1,7 +1,6 @@
-/* The local judgement of a finished run: by its own policy for the evidence, by the reviewed one for
- * the verdict. */
+/* The local judgement of a finished run: by its own policy for the evidence, by the reviewed one
+ * for the verdict. */
 #include "runner/finish.h"
-
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -64,11 +63,12 @@ static int write_markdown(const struct finish *f, struct err *e)
         return -1;
     buf_init(&b, LIMIT_MIB(64));
     if (f->reviewed.differs)
-        buf_printf(&b,
-                   "> Judged by the policy reviewed with the baseline: %s. The policy of this run's "
-                   "own definition differs and gains nothing until reviewed; it would give %s "
-                   "(audit.json).\n\n",
-                   verdict_word(f->reviewed.audit.verdict), verdict_word(f->audit.verdict));
+        buf_printf(
+            &b,
+            "> Judged by the policy reviewed with the baseline: %s. The policy of this run's "
+            "own definition differs and gains nothing until reviewed; it would give %s "
+            "(audit.json).\n\n",
+            verdict_word(f->reviewed.audit.verdict), verdict_word(f->audit.verdict));
     buf_put(&b, text, len);
     if (buf_check(&b, e) < 0)
         return -1;

@@ -11,7 +11,7 @@
 
 #define REASONS_TOLD 20
 #define POLICY_TEXT                                                                                \
-    "judged by the policy reviewed with the baseline; this branch's policy differs and gains "      \
+    "judged by the policy reviewed with the baseline; this branch's policy differs and gains "     \
     "nothing until reviewed"
 
 static const char *failed_check(const struct acceptance *a)
@@ -126,7 +126,8 @@ static void add_regressions(struct json_doc *d, const struct finish *f)
     }
 }
 
-/* The first run of a gate: what keeps it from being a baseline, before anybody is asked to review it. */
+/* The first run of a gate: what keeps it from being a baseline, before anybody is asked to review
+ * it. */
 static void add_obstacles(struct json_doc *d, const struct finish *f)
 {
     cJSON *list;
@@ -223,9 +224,10 @@ static void tell_acceptance(const struct finish *f)
                 f->reviewed.differs ? " by the reviewed policy" : "", failed_check(a),
                 f->reviewed.differs ? "" : " (acceptance.json lists every check)");
     else if (a && own && own->verdict == ACCEPTANCE_FAIL)
-        cli_say(f->run->cli,
-                "acceptance FAIL by this branch's own policy, first at: %s; the reviewed one passes",
-                failed_check(own));
+        cli_say(
+            f->run->cli,
+            "acceptance FAIL by this branch's own policy, first at: %s; the reviewed one passes",
+            failed_check(own));
 }
 
 static void tell_list(const struct finish *f, const cJSON *reasons, const char *more)

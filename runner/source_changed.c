@@ -54,8 +54,8 @@ static void add_all(struct list *l, const struct git_output *o, size_t skip, con
 void source_changed(const struct git *g, const struct source *start, const struct source *end,
                     int64_t since_us, char *out, size_t size)
 {
-    static const char *const tracked[] = {"status", "--porcelain=v1",       "-z", "--no-renames",
-                                          "--untracked-files=no", NULL};
+    static const char *const tracked[] = {"status",       "--porcelain=v1",       "-z",
+                                          "--no-renames", "--untracked-files=no", NULL};
     static const char *const others[] = {"ls-files", "--others",
                                          "--exclude-per-directory=.gitignore", "-z", NULL};
     AUTO_GIT_OUTPUT struct git_output o = {.data = NULL};

@@ -85,8 +85,7 @@ int submit_run(struct cli *c, const struct cli_args *a, const char *directory, c
         return code;
     }
     if (answered != code)
-        cli_say(c,
-                "the server judges otherwise than this machine did, and its verdict counts: it "
-                "knows the current reviewed baseline");
+        cli_say(c, "the server judges otherwise than this machine did, and its verdict counts: it "
+                   "knows the current reviewed baseline");
     return answered;
 }

@@ -124,12 +124,13 @@ static void check(const struct case_of_policy *c)
 
 static void a_loosened_tolerance_gains_nothing(void **state)
 {
-    static const struct case_of_policy c = {{"\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors"},
-                                            {"tolerance_pct: 10", "tolerance_pct: 90"},
-                                            1,
-                                            "REGRESSION",
-                                            "OK",
-                                            "PASS"};
+    static const struct case_of_policy c = {
+        {"\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors"},
+        {"tolerance_pct: 10", "tolerance_pct: 90"},
+        1,
+        "REGRESSION",
+        "OK",
+        "PASS"};
 
     (void) state;
     check(&c);
@@ -137,14 +138,13 @@ static void a_loosened_tolerance_gains_nothing(void **state)
 
 static void a_loosened_check_gains_nothing(void **state)
 {
-    static const struct case_of_policy c = {
-        {"\\\"rate\\\": 7}, \\\"results\\\": {\\\"n\\\": 3, ",
-         "\\\"rate\\\": 8}, \\\"results\\\": {\\\"n\\\": 3, "},
-        {"equals: 7", "equals: 8"},
-        4,
-        "FAIL",
-        "NON_COMPARABLE",
-        "PASS"};
+    static const struct case_of_policy c = {{"\\\"rate\\\": 7}, \\\"results\\\": {\\\"n\\\": 3, ",
+                                             "\\\"rate\\\": 8}, \\\"results\\\": {\\\"n\\\": 3, "},
+                                            {"equals: 7", "equals: 8"},
+                                            4,
+                                            "FAIL",
+                                            "NON_COMPARABLE",
+                                            "PASS"};
 
     (void) state;
     check(&c);
@@ -178,8 +178,8 @@ static void text_names_policy_metric_and_limit(void **state)
 
     change(&p, "workload.c", "\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors");
     change(&p, "cleanrun.yaml", "tolerance_pct: 10", "tolerance_pct: 90");
-    const char *const args[] = {"run",  "g", "--out", out, "--baseline", base, "--baseline-sha256",
-                                hex, NULL};
+    const char *const args[] = {"run", "g", "--out", out, "--baseline", base, "--baseline-sha256",
+                                hex,   NULL};
 
     project_cleanrun(&p, args, NULL, &r);
     assert_int_equal(r.code, 1);
