@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "experiment/host_rules.h"
 #include "runner/plan.h"
 #include "runner/procfs.h"
 
@@ -26,9 +27,6 @@ int host_facts(const struct sysroot *root, const struct host_build *build, cJSON
                struct err *e) MUST_CHECK;
 /* Free-form readings: frequency, temperature, uptime, memory, clock source drift, container. */
 int host_readings(const struct sysroot *root, cJSON **out, struct err *e) MUST_CHECK;
-/* First of the definition's host limits that does not hold, as text in why; false when all hold. */
-bool host_breaks(const cJSON *limits, const cJSON *facts, const cJSON *readings, char *why,
-                 size_t size);
 
 /* Fitness for measuring, one row a check: {name, state: ok|warn|bad|unknown, value, text, fix?}. */
 int host_fitness(const struct sysroot *root, cJSON **out, struct err *e) MUST_CHECK;

@@ -412,38 +412,3 @@ int interference_record(struct interference *i, uint64_t own_cpu_us, const struc
     *out = json_doc_take(&d, e);
     return *out ? 0 : -1;
 }
-
-static bool over(const cJSON *quiet, const char *limit, const cJSON *reading, const char *what,
-                 char *why, size_t size)
-{
-    const cJSON *max = json_get(quiet, limit);
-
-    if (!max)
-        return false;
-    if (!cJSON_IsNumber(reading)) {
-        (void) snprintf(why, size, "%s is unknown here and the gate limits it",
-                        what); /* a cut reason still explains */
-        return true;
-    }
-    if (reading->valuedouble <= max->valuedouble)
-        return false;
-    (void) snprintf(why, size, "%s is %.2f, the gate allows %.2f", what, reading->valuedouble,
-                    max->valuedouble);
-    return true;
-}
-
-bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, char *why,
-                         size_t size)
-{
-    const cJSON *pressure = json_get(record, "pressure_pct");
-
-    if (over(quiet, "max_other_cpu_pct", json_get(record, "other_cpu_pct"),
-             "CPU of other processes (% of a core)", why, size) ||
-        over(quiet, "max_steal_pct", json_get(record, "steal_pct"), "stolen time (%)", why, size))
-        return true;
-    return alone && (over(quiet, "max_load", json_get(record, "load_first"), "load", why, size) ||
-                     over(quiet, "max_pressure_pct", json_get(pressure, "cpu"), "CPU pressure (%)",
-                          why, size) ||
-                     over(quiet, "max_pressure_pct", json_get(pressure, "memory"),
-                          "memory pressure (%)", why, size));
-}

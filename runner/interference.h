@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "experiment/host_rules.h"
 #include "runner/box.h"
 #include "runner/procfs.h"
 
@@ -30,8 +31,3 @@ void interference_scan(struct interference *i);
  * be NULL. */
 int interference_record(struct interference *i, uint64_t own_cpu_us, const struct box *box,
                         cJSON **out, struct err *e) MUST_CHECK;
-/* First limit of `quiet` that the record breaks, as text in why (size ≥ 160); false when it is
- * quiet. An unknown reading under a limit counts as broken. alone: nothing of ours ran in the
- * interval, so load and pressure, to which the measured program adds, are judged too. */
-bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, char *why,
-                         size_t size);
