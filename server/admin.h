@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/cleanup.h"
 
@@ -15,4 +16,6 @@ bool admin_knows(const char *command);
  * found damage). */
 int admin_main(int argc, char *const argv[], char *const environment[]) MUST_CHECK;
 /* The commands with one line each, for --help. */
-const char *admin_help(void);
+void admin_help(FILE *out);
+/* Those of one command, or of its verb when there is such a one; false: no such command. */
+bool admin_help_of(const char *command, const char *verb, FILE *out);

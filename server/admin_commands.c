@@ -1,6 +1,5 @@
 #include "server/admin_commands.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "audit/verdict.h"
@@ -8,33 +7,12 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "server/config.h"
 #include "server/http/auth.h"
 #include "server/store/manage.h"
 #include "server/store/store_private.h"
 #include "server/store/upkeep.h"
-
-/* Answers go to a->out, a line each, fields apart by tabs. A failed write is told by admin_main's
- * flush. */
-static void say(const struct admin_args *a, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void say(const struct admin_args *a, const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    (void) vfprintf(a->out, format, ap);
-    va_end(ap);
-}
-
-static const char *when(int64_t us, char out[CLOCK_RFC3339_SIZE])
-{
-    if (us == 0)
-        return "-";
-    clock_rfc3339(us, false, out);
-    return out;
-}
 
 static int need_number(const struct admin_args *a, const char *name, uint64_t max, uint64_t *out,
                        bool *out_given, struct err *e)
@@ -54,29 +32,59 @@ int admin_project_add(struct store *s, const struct admin_args *a, struct err *e
 {
     if (manage_project_add(s, a->words[0], admin_args_has(a, "private"), e) < 0)
         return -1;
-    say(a, "project %s added\n", a->words[0]);
+    admin_say(a, "project %s added\n", a->words[0]);
     return 0;
+}
+
+int admin_check_project_add(const struct admin_args *a, struct err *e)
+{
+    return text_is_project(a->words[0]) ? 0
+                                        : err_set(e, ERR_USAGE, "manage.name",
+                                                  "'%s' is no project name (OWNER/NAME)",
+                                                  a->words[0]);
+}
+
+int admin_check_project_set(const struct admin_args *a, struct err *e)
+{
+    bool is_private = admin_args_has(a, "private");
+    bool is_public = admin_args_has(a, "public");
+
+    if (is_private && is_public)
+        return err_set(e, ERR_USAGE, "args.both", "--private and --public exclude each other");
+    if (!is_private && !is_public && !admin_args_has(a, "tickets") &&
+        !admin_args_has(a, "deadline"))
+        return err_set(e, ERR_USAGE, "args.nothing",
+                       "what to set? --private, --public, --tickets or --deadline");
+    return 0;
+}
+
+int admin_check_token_add(const struct admin_args *a, struct err *e)
+{
+    const char *word = NULL;
+
+    if (admin_args_need(a, "scope", &word, e) < 0)
+        return -1;
+    return auth_scope(word) ? 0
+                            : err_set(e, ERR_USAGE, "args.scope",
+                                      "a scope is read, upload, review or admin, not '%s'", word);
 }
 
 int admin_project_set(struct store *s, const struct admin_args *a, struct err *e)
 {
     bool is_private = admin_args_has(a, "private");
-    bool is_public = admin_args_has(a, "public");
     struct manage_project change = {.tickets = admin_args_get(a, "tickets")};
     uint64_t seconds = 0;
     int64_t deadline_s = 0;
     bool given = false;
 
-    if (is_private && is_public)
-        return err_set(e, ERR_USAGE, "args.both", "--private and --public exclude each other");
     if (need_number(a, "deadline", UINT64_C(86400) * 365, &seconds, &given, e) < 0)
         return -1;
     deadline_s = (int64_t) seconds;
     change.deadline_s = given ? &deadline_s : NULL;
-    change.is_private = is_private || is_public ? &is_private : NULL;
+    change.is_private = is_private || admin_args_has(a, "public") ? &is_private : NULL;
     if (manage_project_set(s, a->words[0], &change, e) < 0)
         return -1;
-    say(a, "project %s changed\n", a->words[0]);
+    admin_say(a, "project %s changed\n", a->words[0]);
     return 0;
 }
 
@@ -91,7 +99,7 @@ int admin_project_list(struct store *s, const struct admin_args *a, struct err *
         return -1;
     q = query_begin(r.db, SQL_PROJECT_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
-        say(a, "%s\t%s\ttickets %s\tdeadline %lld s\t%lld runs\n", query_get_text(&q, 1),
+        admin_say(a, "%s\t%s\ttickets %s\tdeadline %lld s\t%lld runs\n", query_get_text(&q, 1),
             query_get_int(&q, 2) ? "private" : "public", query_get_text(&q, 3),
             (long long) query_get_int(&q, 4), (long long) query_get_int(&q, 5));
     return rc;
@@ -118,7 +126,7 @@ int admin_runner_add(struct store *s, const struct admin_args *a, struct err *e)
     r.key_pem = pem;
     if (manage_runner_add(s, &r, e) < 0)
         return -1;
-    say(a, "runner %s may measure %s in class %s\n", r.name, r.project, r.machine_class);
+    admin_say(a, "runner %s may measure %s in class %s\n", r.name, r.project, r.machine_class);
     return 0;
 }
 
@@ -131,7 +139,7 @@ int admin_runner_revoke(struct store *s, const struct admin_args *a, struct err 
         admin_args_time(a, "since", &since_us, e) < 0 ||
         manage_runner_revoke(s, a->words[0], reason, since_us, e) < 0)
         return -1;
-    say(a, "runner %s revoked\n", a->words[0]);
+    admin_say(a, "runner %s revoked\n", a->words[0]);
     return 0;
 }
 
@@ -144,7 +152,7 @@ static int say_projects(const struct admin_args *a, struct db *d, int64_t runner
 
     query_int(&q, runner);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        say(a, "%s%s", between, query_get_text(&q, 0));
+        admin_say(a, "%s%s", between, query_get_text(&q, 0));
         between = ",";
     }
     return rc;
@@ -165,15 +173,15 @@ int admin_runner_list(struct store *s, const struct admin_args *a, struct err *e
         return -1;
     q = query_begin(r.db, SQL_RUNNER_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        say(a, "%s\t%s\t%s\tvalid %s..%s\tseen %s", query_get_text(&q, 1), query_get_text(&q, 2),
-            query_get_text(&q, 3), when(query_get_int(&q, 4), from), when(query_get_int(&q, 5), to),
-            when(query_get_int(&q, 8), seen));
+        admin_say(a, "%s\t%s\t%s\tvalid %s..%s\tseen %s", query_get_text(&q, 1), query_get_text(&q, 2),
+            query_get_text(&q, 3), admin_when(query_get_int(&q, 4), from), admin_when(query_get_int(&q, 5), to),
+            admin_when(query_get_int(&q, 8), seen));
         if (query_get_int(&q, 6))
-            say(a, "\trevoked since %s: %s", when(query_get_int(&q, 6), revoked),
+            admin_say(a, "\trevoked since %s: %s", admin_when(query_get_int(&q, 6), revoked),
                 query_get_text(&q, 7));
         if (say_projects(a, r.db, query_get_int(&q, 0), e) < 0)
             return -1;
-        say(a, "\n");
+        admin_say(a, "\n");
     }
     return rc;
 }
@@ -189,13 +197,10 @@ int admin_token_add(struct store *s, const struct admin_args *a, struct err *e)
     if (admin_args_need(a, "scope", &word, e) < 0)
         return -1;
     scope = auth_scope(word);
-    if (!scope)
-        return err_set(e, ERR_USAGE, "args.scope",
-                       "a scope is read, upload, review or admin, not '%s'", word);
     if (manage_token_add(s, a->words[0], scope, admin_args_get(a, "project"), token, e) < 0)
         return -1;
     (void) fprintf(stderr, "token %s (%s); it is shown only now\n", a->words[0], word);
-    say(a, "%s\n", token);
+    admin_say(a, "%s\n", token);
     return 0;
 }
 
@@ -203,7 +208,7 @@ int admin_token_revoke(struct store *s, const struct admin_args *a, struct err *
 {
     if (manage_token_revoke(s, a->words[0], e) < 0)
         return -1;
-    say(a, "token %s revoked\n", a->words[0]);
+    admin_say(a, "token %s revoked\n", a->words[0]);
     return 0;
 }
 
@@ -229,80 +234,10 @@ int admin_token_list(struct store *s, const struct admin_args *a, struct err *e)
         return -1;
     q = query_begin(r.db, SQL_TOKEN_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
-        say(a, "%s\t%s\t%s\tmade %s\trevoked %s\n", query_get_text(&q, 0),
+        admin_say(a, "%s\t%s\t%s\tmade %s\trevoked %s\n", query_get_text(&q, 0),
             scope_word(query_get_int(&q, 1)),
             query_get_text(&q, 2) ? query_get_text(&q, 2) : "every project",
-            when(query_get_int(&q, 3), made), when(query_get_int(&q, 4), revoked));
-    return rc;
-}
-
-/* Baselines. */
-
-static int need_review(const struct admin_args *a, struct manage_review *r, struct err *e)
-{
-    return admin_args_need(a, "project", &r->project, e) < 0 ||
-                   admin_args_need(a, "gate", &r->gate, e) < 0 ||
-                   admin_args_need(a, "reviewer", &r->reviewer, e) < 0 ||
-                   admin_args_need(a, "reason", &r->reason, e) < 0
-               ? -1
-               : 0;
-}
-
-int admin_baseline_approve(struct store *s, const struct admin_args *a, struct err *e)
-{
-    struct manage_review review = {.project = NULL};
-    char id[MANAGE_ID_SIZE];
-
-    if (need_review(a, &review, e) < 0 ||
-        manage_baseline_approve(s, a->words[0], &review, id, e) < 0)
-        return -1;
-    say(a, "%s\n", id);
-    return 0;
-}
-
-int admin_baseline_import(struct store *s, const struct admin_args *a, struct err *e)
-{
-    struct manage_review review = {.project = NULL};
-    struct manage_import in = {.dir = a->words[0], .commit = admin_args_get(a, "commit")};
-    char id[MANAGE_ID_SIZE];
-
-    if (!admin_args_has(a, "legacy"))
-        return err_set(e, ERR_USAGE, "args.legacy",
-                       "a directory is unsigned, so it can only be kept as history that never "
-                       "judges: say --legacy; to make "
-                       "a baseline that judges, push a run and use 'baseline approve'");
-    if (need_review(a, &review, e) < 0 || admin_args_need(a, "class", &in.machine_class, e) < 0 ||
-        admin_args_need(a, "definition", &in.definition, e) < 0 ||
-        manage_baseline_import(s, &in, &review, id, e) < 0)
-        return -1;
-    say(a, "%s\n", id);
-    return 0;
-}
-
-int admin_baseline_list(struct store *s, const struct admin_args *a, struct err *e)
-{
-    AUTO_STORE_READ struct store_read r = {.db = NULL};
-    AUTO_QUERY struct query q = {.statement = NULL};
-    const char *project = admin_args_get(a, "project");
-    char at[CLOCK_RFC3339_SIZE];
-    bool row = false;
-    int rc;
-
-    if (store_read_open(s, &r, e) < 0)
-        return -1;
-    q = query_begin(r.db, SQL_BASELINE_LIST);
-    while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        if (project && strcmp(project, query_get_text(&q, BASE_PROJECT_NAME)) != 0)
-            continue;
-        say(a, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", query_get_text(&q, BASE_ID),
-            query_get_text(&q, BASE_PROJECT_NAME), query_get_text(&q, BASE_GATE),
-            query_get_text(&q, BASE_CLASS),
-            query_get_int(&q, BASE_CURRENT)  ? "current"
-            : query_get_int(&q, BASE_LEGACY) ? "history"
-                                             : "superseded",
-            when(query_get_int(&q, BASE_AT), at), query_get_text(&q, BASE_REVIEWER),
-            query_get_text(&q, BASE_REASON));
-    }
+            admin_when(query_get_int(&q, 3), made), admin_when(query_get_int(&q, 4), revoked));
     return rc;
 }
 
@@ -311,7 +246,7 @@ int admin_baseline_list(struct store *s, const struct admin_args *a, struct err 
 int admin_migrate(struct store *s, const struct admin_args *a, struct err *e)
 {
     (void) e; /* opening the store has applied what was missing, or failed */
-    say(a, "%s is up to date\n", store_data_path(s));
+    admin_say(a, "%s is up to date\n", store_data_path(s));
     return 0;
 }
 
@@ -319,7 +254,7 @@ static void say_finding(void *ctx, bool is_problem, const char *text)
 {
     const struct admin_args *a = (const struct admin_args *) ctx;
 
-    say(a, "%s%s\n", is_problem ? "damaged: " : "", text);
+    admin_say(a, "%s%s\n", is_problem ? "damaged: " : "", text);
 }
 
 int admin_fsck(struct store *s, const struct admin_args *a, struct err *e)
@@ -329,7 +264,7 @@ int admin_fsck(struct store *s, const struct admin_args *a, struct err *e)
 
     if (upkeep_fsck(s, say_finding, &copy, &n, e) < 0)
         return -1;
-    say(a, "%llu objects, %llu runs, %llu baselines, %llu orphans, %llu problems\n",
+    admin_say(a, "%llu objects, %llu runs, %llu baselines, %llu orphans, %llu problems\n",
         (unsigned long long) n.blobs, (unsigned long long) n.runs, (unsigned long long) n.baselines,
         (unsigned long long) n.orphans, (unsigned long long) n.problems);
     return n.problems ? EXIT_INVALID : EXIT_OK;
@@ -345,7 +280,7 @@ int admin_gc(struct store *s, const struct admin_args *a, struct err *e)
     if (need_number(a, "keep", UINT64_C(86400) * 365, &keep_s, &given, e) < 0 ||
         upkeep_gc(s, dry_run, (int64_t) keep_s, &n, e) < 0)
         return -1;
-    say(a, "%s %llu uploads without a run, %llu files, %llu bytes\n",
+    admin_say(a, "%s %llu uploads without a run, %llu files, %llu bytes\n",
         dry_run ? "would remove" : "removed", (unsigned long long) n.blobs,
         (unsigned long long) n.objects, (unsigned long long) n.bytes);
     return 0;
@@ -357,7 +292,7 @@ int admin_backup(struct store *s, const struct admin_args *a, struct err *e)
 
     if (upkeep_backup(s, a->words[0], &objects, e) < 0)
         return -1;
-    say(a, "%s holds the database and %llu objects\n", a->words[0], (unsigned long long) objects);
+    admin_say(a, "%s holds the database and %llu objects\n", a->words[0], (unsigned long long) objects);
     return 0;
 }
 
@@ -368,7 +303,7 @@ int admin_restore(struct store *s, const struct admin_args *a, struct err *e)
     (void) s; /* there is none yet */
     if (upkeep_restore(a->words[0], admin_data(a), &objects, e) < 0)
         return -1;
-    say(a, "%s holds the database and %llu objects; run fsck next\n", admin_data(a),
+    admin_say(a, "%s holds the database and %llu objects; run fsck next\n", admin_data(a),
         (unsigned long long) objects);
     return 0;
 }
@@ -388,7 +323,7 @@ int admin_log(struct store *s, const struct admin_args *a, struct err *e)
     q = query_begin(r.db, SQL_LOG_LIST);
     query_int(&q, (int64_t) limit);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
-        say(a, "%s\t%s\t%s\t%s\t%s\n", when(query_get_int(&q, 0), at), query_get_text(&q, 1),
+        admin_say(a, "%s\t%s\t%s\t%s\t%s\n", admin_when(query_get_int(&q, 0), at), query_get_text(&q, 1),
             query_get_text(&q, 2), query_get_text(&q, 3), query_get_text(&q, 4));
     return rc;
 }
@@ -400,10 +335,10 @@ int admin_config(struct store *s, const struct admin_args *a, struct err *e)
     (void) s;
     if (config_parse(0, NULL, a->environment, &c, e) < 0)
         return -1;
-    say(a, "data\t%s\nlisten\t%s\nbase-url\t%s\ntemplates\t%s\nthreads\t%u\n", admin_data(a),
+    admin_say(a, "data\t%s\nlisten\t%s\nbase-url\t%s\ntemplates\t%s\nthreads\t%u\n", admin_data(a),
         c.listen, c.base_url ? c.base_url : "(http://listen)",
         c.templates ? c.templates : "(in the program)", c.threads);
-    say(a, "idle-timeout\t%u\nheader-timeout\t%u\ndrain-timeout\t%u\n", c.idle_s, c.header_s,
+    admin_say(a, "idle-timeout\t%u\nheader-timeout\t%u\ndrain-timeout\t%u\n", c.idle_s, c.header_s,
         c.drain_s);
     return 0;
 }

@@ -1,9 +1,24 @@
 /* admin_commands: the handlers behind the command table of admin.c. Private to server/admin*.c. */
 #pragma once
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "server/admin_args.h"
 #include "server/store/store.h"
+
+/* Answers go to a->out, a line each, fields apart by tabs. A failed write is told by admin_main's
+ * flush. */
+void admin_say(const struct admin_args *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Time for a line, "-" for 0. */
+const char *admin_when(int64_t us, char out[CLOCK_RFC3339_SIZE]);
+
+/* What can be told wrong before a store is opened. */
+typedef int (*admin_check)(const struct admin_args *a, struct err *e);
+int admin_check_project_add(const struct admin_args *a, struct err *e) MUST_CHECK;
+int admin_check_project_set(const struct admin_args *a, struct err *e) MUST_CHECK;
+int admin_check_token_add(const struct admin_args *a, struct err *e) MUST_CHECK;
+int admin_check_baseline_import(const struct admin_args *a, struct err *e) MUST_CHECK;
 
 /* The exit code, or -1 with *e. */
 typedef int (*admin_handler)(struct store *s, const struct admin_args *a, struct err *e);
@@ -18,6 +33,7 @@ int admin_token_add(struct store *s, const struct admin_args *a, struct err *e) 
 int admin_token_revoke(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_token_list(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_baseline_approve(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
+int admin_baseline_retire(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_baseline_import(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_baseline_list(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_migrate(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;

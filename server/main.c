@@ -22,27 +22,49 @@
 #define DESCRIPTORS 4096
 #define HEAPS 4 /* malloc arenas: bounds memory that one thread freed and another cannot use */
 
+static const char serve_usage[] =
+    "  serve [--data DIR] [--listen ADDR:PORT] [--base-url URL] [--templates DIR]\n"
+    "        [--threads N] [--port-file FILE] [--idle-timeout S] [--header-timeout S]\n"
+    "        [--drain-timeout S]\n"
+    "        answers HTTP until SIGTERM\n";
+static const char healthcheck_usage[] =
+    "  healthcheck [--listen ADDR:PORT]\n"
+    "        exit 0 when the server is ready, 1 when not\n";
+static const char version_usage[] = "  version\n";
+static const char environment_usage[] =
+    "\nOptions of serve may also come from the environment, a flag wins:\n"
+    "CLEANRUN_SERVER_DATA, _LISTEN, _BASE_URL, _TEMPLATES, _THREADS, _IDLE_TIMEOUT,\n"
+    "_HEADER_TIMEOUT and _DRAIN_TIMEOUT. CLEANRUN_LOG: debug, info (default), warn or error.\n";
+
 static void print_help(FILE *out)
 {
-    (void) fprintf(
-        out,
-        "  cleanrun-server project add owner/name\n"
-        "  cleanrun-server serve --data /var/lib/cleanrun --listen 127.0.0.1:8620\n\n"
-        "Usage: cleanrun-server COMMAND [OPTION...]\n\n"
-        "  serve [--data DIR] [--listen ADDR:PORT] [--base-url URL] [--templates DIR]\n"
-        "        [--threads N] [--port-file FILE] [--idle-timeout S] [--header-timeout S]\n"
-        "        [--drain-timeout S]\n"
-        "        answers HTTP until SIGTERM\n"
-        "  healthcheck [--listen ADDR:PORT]\n"
-        "        exit 0 when the server is ready, 1 when not\n"
-        "  version\n"
-        "%s"
-        "\nOptions of serve may also come from the environment, a flag wins:\n"
-        "CLEANRUN_SERVER_DATA, _LISTEN, _BASE_URL, _TEMPLATES, _THREADS, _IDLE_TIMEOUT,\n"
-        "_HEADER_TIMEOUT and _DRAIN_TIMEOUT. CLEANRUN_LOG: debug, info (default), warn or error.\n"
-        "\nExit: 0 done; 1 healthcheck: not ready; 2 usage, or it could not be done;\n"
-        "5 evidence or stored data is broken (fsck, and reviews of damaged runs).\n",
-        admin_help());
+    (void) fprintf(out,
+                   "  cleanrun-server project add owner/name\n"
+                   "  cleanrun-server serve --data /var/lib/cleanrun --listen 127.0.0.1:8620\n\n"
+                   "Usage: cleanrun-server COMMAND [OPTION...]\n\n%s%s%s",
+                   serve_usage, healthcheck_usage, version_usage);
+    admin_help(out);
+    (void) fprintf(out,
+                   "%s"
+                   "\nExit: 0 done; 1 healthcheck: not ready; 2 usage, or it could not be done;\n"
+                   "5 evidence or stored data is broken (fsck, and reviews of damaged runs).\n",
+                   environment_usage);
+}
+
+/* false: no such command. */
+static bool print_help_of(const char *command, const char *verb, FILE *out)
+{
+    static const char usage[] = "Usage: cleanrun-server COMMAND [OPTION...]\n\n";
+
+    if (strcmp(command, "serve") == 0)
+        (void) fprintf(out, "%s%s%s", usage, serve_usage, environment_usage);
+    else if (strcmp(command, "healthcheck") == 0)
+        (void) fprintf(out, "%s%s", usage, healthcheck_usage);
+    else if (strcmp(command, "version") == 0)
+        (void) fprintf(out, "%s%s", usage, version_usage);
+    else
+        return admin_help_of(command, verb, out);
+    return true;
 }
 
 static int usage(const struct err *e)
@@ -134,7 +156,7 @@ static int check_health(int argc, char *const argv[], char *const environment[])
     return EXIT_OK;
 }
 
-/* "COMMAND … --help": one page says everything. */
+/* "--help" anywhere, "help" or "-h" first. */
 static bool asks_help(int argc, char *argv[])
 {
     for (int i = 1; i < argc; i++)
@@ -143,15 +165,35 @@ static bool asks_help(int argc, char *argv[])
     return argc > 1 && strcmp(argv[1], "help") == 0;
 }
 
+static int unknown(const char *command)
+{
+    (void) fprintf(stderr, "cleanrun-server: unknown command '%s'\n", command);
+    print_help(stderr);
+    return EXIT_USAGE;
+}
+
+/* "COMMAND [VERB] --help" and "help COMMAND [VERB]" say that one, all others everything. */
+static int help(int argc, char *argv[])
+{
+    const char *words[2] = {"", ""};
+    size_t n = 0;
+
+    for (int i = strcmp(argv[1], "help") == 0 ? 2 : 1;
+         i < argc && n < ARRAY_LEN(words) && argv[i][0] != '-'; i++)
+        words[n++] = argv[i];
+    if (n == 0)
+        print_help(stdout);
+    else if (!print_help_of(words[0], words[1], stdout))
+        return unknown(words[0]);
+    return EXIT_OK;
+}
+
 int main(int argc, char *argv[])
 {
     const char *command = argc > 1 ? argv[1] : "";
 
-    if (asks_help(argc, argv)) {
-        print_help(stdout);
-        return EXIT_OK;
-    }
-
+    if (asks_help(argc, argv))
+        return help(argc, argv);
     if (strcmp(command, "serve") == 0)
         return serve(argc - 2, argv + 2, environ);
     if (strcmp(command, "healthcheck") == 0)
@@ -163,7 +205,7 @@ int main(int argc, char *argv[])
     if (admin_knows(command))
         return admin_main(argc - 1, argv + 1, environ);
     if (argc > 1)
-        (void) fprintf(stderr, "cleanrun-server: unknown command '%s'\n", command);
+        return unknown(command);
     print_help(stderr);
     return EXIT_USAGE;
 }

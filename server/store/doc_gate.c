@@ -23,6 +23,21 @@ static int take(struct json_doc *d, cJSON **out, struct err *e)
 
 /* Baselines. */
 
+/* Who withdrew it and why, or null. */
+static void add_retired(struct json_doc *d, cJSON *parent, const struct query *q)
+{
+    cJSON *o;
+
+    if (query_get_int(q, BASE_RETIRED) == 0) {
+        json_add_null(d, parent, "retired");
+        return;
+    }
+    o = json_add_object(d, parent, "retired");
+    doc_time(d, o, "at", query_get_int(q, BASE_RETIRED));
+    json_add_string(d, o, "by", query_get_text(q, BASE_RETIRED_BY));
+    json_add_string(d, o, "reason", query_get_text(q, BASE_RETIRED_REASON));
+}
+
 static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q,
                          bool with_successor)
 {
@@ -42,6 +57,7 @@ static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q,
         doc_hex(d, o, "evidence_sha256", &archive);
     json_add_bool(d, o, "legacy", query_get_int(q, BASE_LEGACY) != 0);
     json_add_bool(d, o, "damaged", query_get_int(q, BASE_DAMAGED) != 0);
+    add_retired(d, o, q);
     if (with_successor)
         json_add_string(d, o, "superseded_by", query_get_text(q, BASE_SUPERSEDED_BY));
     doc_format(d, o, "url", "/b/%s", id);
@@ -455,6 +471,7 @@ static int add_record(struct json_doc *d, const struct query *q, struct err *e)
         doc_hex(d, NULL, digests[i].key, &v);
     }
     json_add_string(d, NULL, "superseded_by", query_get_text(q, BASE_SUPERSEDED_BY));
+    add_retired(d, NULL, q);
     return 0;
 }
 

@@ -3,7 +3,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "evidence/keyring.h"
@@ -49,10 +51,29 @@ int manage_project_add(struct store *s, const char *name, bool is_private, struc
     return store_write_close(&w, e);
 }
 
+/* "public → private, deadline 86400 s → 60 s": what a change changes. */
+static void describe_change(struct buf *out, const struct store_project *before,
+                            const struct manage_project *change)
+{
+    const char *tickets = before->tickets_required ? "required" : "optional";
+
+    if (change->is_private && *change->is_private != before->is_private)
+        buf_printf(out, "%s → %s", before->is_private ? "private" : "public",
+                   *change->is_private ? "private" : "public");
+    if (change->tickets && strcmp(change->tickets, tickets) != 0)
+        buf_printf(out, "%stickets %s → %s", out->len ? ", " : "", tickets, change->tickets);
+    if (change->deadline_s && *change->deadline_s != before->deadline_s)
+        buf_printf(out, "%sdeadline %lld s → %lld s", out->len ? ", " : "", (long long) before->deadline_s,
+                   (long long) *change->deadline_s);
+    if (out->len == 0)
+        buf_puts(out, "nothing: it was so");
+}
+
 int manage_project_set(struct store *s, const char *name, const struct manage_project *change,
                        struct err *e)
 {
     AUTO_STORE_WRITE struct store_write w = {.db = NULL};
+    AUTO_BUF struct buf what = {.data = NULL};
     struct store_project p;
 
     if (change->tickets && strcmp(change->tickets, "optional") != 0 &&
@@ -80,13 +101,34 @@ int manage_project_set(struct store *s, const char *name, const struct manage_pr
         if (query_run(&q, e) < 0)
             return -1;
     }
-    if (store_log_add(w.db, clock_realtime_us(), ACTOR, "project.set", name,
-                      change->tickets ? change->tickets : "", e) < 0)
+    buf_init(&what, LIMIT_KIB(1));
+    describe_change(&what, &p, change);
+    if (buf_check(&what, e) < 0 ||
+        store_log_add(w.db, clock_realtime_us(), ACTOR, "project.set", name, what.data, e) < 0)
         return -1;
     return store_write_close(&w, e);
 }
 
 /* Runners. */
+
+/* A key names one runner in one class, for ever: what it signed before must stay attributable. */
+static int check_key_free(struct db *d, const struct manage_runner *r, const char *keyid,
+                          struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(d, SQL_RUNNER_BY_KEY);
+    bool row = false;
+
+    query_text(&q, keyid);
+    if (query_step(&q, &row, e) < 0)
+        return -1;
+    if (!row || strcmp(query_get_text(&q, 0), r->name) == 0)
+        return 0;
+    return err_set(e, ERR_CONFLICT, "manage.key",
+                   "this key belongs to runner '%s' (class %s%s), and a key names one runner for "
+                   "ever: make a new key with 'cleanrun key new' and add it as '%s'",
+                   query_get_text(&q, 0), query_get_text(&q, 1),
+                   query_get_int(&q, 2) ? ", revoked" : "", r->name);
+}
 
 static int insert_runner(struct db *d, const struct manage_runner *r, const char *pem,
                          const char *keyid, int64_t now_us, int64_t *out_id, struct err *e)
@@ -100,11 +142,8 @@ static int insert_runner(struct db *d, const struct manage_runner *r, const char
     query_int(&q, r->not_before_us);
     query_int(&q, r->not_after_us);
     query_int(&q, now_us);
-    if (query_run(&q, e) < 0) {
-        if (e->kind == ERR_CONFLICT)
-            err_set(e, ERR_CONFLICT, "manage.key", "this key belongs to another runner");
+    if (query_run(&q, e) < 0)
         return -1;
-    }
     *out_id = db_last_id(d);
     return 0;
 }
@@ -124,11 +163,20 @@ static int known_runner(struct db *d, const struct manage_runner *r, const char 
         return 0;
     if (query_get_int(&q, 4) != 0)
         return err_set(e, ERR_CONFLICT, "manage.revoked",
-                       "runner '%s' is revoked; register the new key under a new name", r->name);
-    if (strcmp(query_get_text(&q, 3), keyid) != 0 ||
-        strcmp(query_get_text(&q, 1), r->machine_class) != 0)
+                       "runner '%s' is revoked: make a new key with 'cleanrun key new' and add it "
+                       "under a new name",
+                       r->name);
+    if (strcmp(query_get_text(&q, 3), keyid) != 0)
         return err_set(e, ERR_CONFLICT, "manage.exists",
-                       "runner '%s' exists with another key or class", r->name);
+                       "runner '%s' exists with another key (%s, not %s): add this key under a new "
+                       "name",
+                       r->name, query_get_text(&q, 3), keyid);
+    if (strcmp(query_get_text(&q, 1), r->machine_class) != 0)
+        return err_set(e, ERR_CONFLICT, "manage.exists",
+                       "runner '%s' exists with this key in class '%s', not '%s', and a class does "
+                       "not change: revoke it ('cleanrun-server runner revoke %s --reason TEXT'), "
+                       "make a new key with 'cleanrun key new' and add it under a new name",
+                       r->name, query_get_text(&q, 1), r->machine_class, r->name);
     *out_id = query_get_int(&q, 0);
     return 0;
 }
@@ -147,6 +195,7 @@ int manage_runner_add(struct store *s, const struct manage_runner *r, struct err
     AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     AUTO_PUBLIC_KEY struct public_key *key = NULL;
     AUTO_FREE char *pem = NULL;
+    AUTO_BUF struct buf what = {.data = NULL};
     int64_t now_us = clock_realtime_us();
     struct store_project p;
     int64_t id = 0;
@@ -163,10 +212,13 @@ int manage_runner_add(struct store *s, const struct manage_runner *r, struct err
     if (store_write_open(s, &w, e) < 0 || store_project_read(w.db, r->project, &p, e) < 0 ||
         known_runner(w.db, r, public_key_id(key), &id, e) < 0)
         return -1;
-    if (id == 0 && insert_runner(w.db, r, pem, public_key_id(key), now_us, &id, e) < 0)
+    if (id == 0 && (check_key_free(w.db, r, public_key_id(key), e) < 0 ||
+                    insert_runner(w.db, r, pem, public_key_id(key), now_us, &id, e) < 0))
         return -1;
-    if (allow(w.db, id, p.id, e) < 0 ||
-        store_log_add(w.db, now_us, ACTOR, "runner.add", r->name, r->project, e) < 0)
+    buf_init(&what, LIMIT_KIB(1));
+    buf_printf(&what, "%s, class %s, key %s", r->project, r->machine_class, public_key_id(key));
+    if (buf_check(&what, e) < 0 || allow(w.db, id, p.id, e) < 0 ||
+        store_log_add(w.db, now_us, ACTOR, "runner.add", r->name, what.data, e) < 0)
         return -1;
     return store_write_close(&w, e);
 }

@@ -45,11 +45,18 @@ struct manage_review {
     const char *project, *gate, *reviewer, *reason;
 };
 /* Promotes a stored run (decisions U20): mode clean, status PASS, not dirty, its object sound, its
- * runner's key not revoked before it was received. It becomes the current baseline of its (gate,
+ * runner's key not revoked before it was received, and a later run could be compared with it
+ * (audit_would_compare; else ERR_CONFLICT with the reasons). It becomes the current baseline of its (gate,
  * class); the one before is superseded. A run that is the baseline already is ERR_CONFLICT; an
  * earlier baseline becomes current again. */
 int manage_baseline_approve(struct store *s, const char *run, const struct manage_review *review,
                             char out_id[MANAGE_ID_SIZE], struct err *e) MUST_CHECK;
+
+/* Withdraws a current baseline without a successor: its (gate, class) is no longer expected of a
+ * commit, and its runs are NON_COMPARABLE until another one is approved. review->gate is not
+ * looked at. Not current: ERR_CONFLICT. */
+int manage_baseline_retire(struct store *s, const char *id, const struct manage_review *review,
+                           struct err *e) MUST_CHECK;
 
 struct manage_import {
     const char *dir;        /* with a baseline manifest (manifest.json) that its files satisfy */

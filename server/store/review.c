@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/audit.h"
 #include "audit/baseline.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -14,10 +15,12 @@
 #include "evidence/pack.h"
 #include "experiment/definition.h"
 #include "server/store/manage.h"
+#include "server/store/side.h"
 #include "server/store/store_private.h"
 
 #define SPOOL_NAME_BYTES 16
 #define REASON_MAX 1000
+#define REASONS_TOLD 3 /* an error has 512 bytes */
 
 static int check_review(const struct manage_review *r, struct err *e)
 {
@@ -130,9 +133,9 @@ static int current_id(struct db *d, const struct store_run *run, char out[MANAGE
     return 0;
 }
 
-static int retire(struct db *d, const struct store_run *run, struct err *e)
+static int step_down(struct db *d, const struct store_run *run, struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(d, SQL_BASELINE_RETIRE);
+    AUTO_QUERY struct query q = query_begin(d, SQL_BASELINE_STEP_DOWN);
 
     query_int(&q, run->project_id);
     query_text(&q, run->gate);
@@ -177,7 +180,7 @@ static int promote(struct store *s, const struct store_run *run, const struct ro
     if (strcmp(before, r->id) == 0)
         return err_set(e, ERR_CONFLICT, "review.current", "%s is the current baseline already",
                        r->id);
-    if (retire(w.db, run, e) < 0 || (known ? restore(w.db, r->id, e) : insert(w.db, r, e)) < 0)
+    if (step_down(w.db, run, e) < 0 || (known ? restore(w.db, r->id, e) : insert(w.db, r, e)) < 0)
         return -1;
     if (before[0] && supersede(w.db, before, r->id, e) < 0)
         return -1;
@@ -188,13 +191,63 @@ static int promote(struct store *s, const struct store_run *run, const struct ro
     return store_write_close(&w, e);
 }
 
-/* The evidence is looked at once more: what judges others must be whole. */
-static int check_evidence(struct store *s, const struct store_run *run, struct err *e)
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const cJSON *j = json_get(object, key);
+
+    return cJSON_IsString(j) ? j->valuestring : "";
+}
+
+/* Every reason, the first ones in words. */
+static int refuse_reasons(const char *run, const cJSON *reasons, struct err *e)
+{
+    AUTO_BUF struct buf text = {.data = NULL};
+    const cJSON *reason = NULL;
+    size_t n = 0;
+
+    buf_init(&text, LIMIT_KIB(64));
+    cJSON_ArrayForEach(reason, reasons)
+    {
+        if (n++ < REASONS_TOLD)
+            buf_printf(&text, "%s%s%s%s %.110s", n > 1 ? "; " : "", text_of(reason, "code"),
+                       text_of(reason, "path")[0] ? " " : "", text_of(reason, "path"),
+                       text_of(reason, "text"));
+    }
+    if (n > REASONS_TOLD)
+        buf_printf(&text, "; and %zu more", n - REASONS_TOLD);
+    if (buf_check(&text, e) < 0)
+        return -1;
+    return err_set(e, ERR_CONFLICT, "review.unfit",
+                   "run %s cannot be a baseline, because no run could be compared with it: %s",
+                   run, text.data ? text.data : "unknown");
+}
+
+/* The evidence is looked at once more: what judges others must be whole, and such that another run
+ * of the same experiment can be compared with it. */
+static int check_evidence(struct store *s, const struct store_run *run,
+                          const struct definition *policy, struct err *e)
 {
     AUTO_FD int fd = -1;
+    AUTO_SIDE struct side side = {.has_manifest = false};
+    struct archive_index *index = NULL;
+    struct audit_side looked;
+    struct audit a = {.document = NULL};
     uint64_t size = 0;
+    int rc;
 
-    return store_object_open(s, &run->archive, true, &fd, &size, NULL, e);
+    if (store_object_open(s, &run->archive, true, &fd, &size, NULL, e) < 0 ||
+        blobs_index(store_blobs(s), &run->archive, fd, &index, e) < 0)
+        return -1;
+    rc = side_read(fd, index, "", &side, e);
+    archive_index_free(index);
+    if (rc < 0)
+        return -1;
+    looked = side_for_audit(&side, run->run, NULL, NULL);
+    if (audit_would_compare(policy, &looked, &a, e) < 0)
+        return -1;
+    rc = a.verdict == VERDICT_OK ? 0 : refuse_reasons(run->run, json_get(a.document, "reasons"), e);
+    audit_fini(&a);
+    return rc;
 }
 
 int manage_baseline_approve(struct store *s, const char *run, const struct manage_review *review,
@@ -210,10 +263,10 @@ int manage_baseline_approve(struct store *s, const char *run, const struct manag
     struct row r = {.id = id, .review = review, .at_us = clock_realtime_us()};
 
     if (check_review(review, e) < 0 || store_run_get(s, run, &row, e) < 0 ||
-        check_fit(&row, review, e) < 0 || check_evidence(s, &row, e) < 0 ||
+        check_fit(&row, review, e) < 0 ||
         store_run_document(s, run, STORE_DEFINITION, &definition, &len, e) < 0 ||
         store_run_document(s, run, STORE_MANIFEST, &manifest, &manifest_len, e) < 0 ||
-        definition_parse(definition, len, &def, e) < 0)
+        definition_parse(definition, len, &def, e) < 0 || check_evidence(s, &row, &def, e) < 0)
         return -1;
     (void) snprintf(id, sizeof id, "b-%s", row.run); /* run ids have 25 characters */
     r.project_id = row.project_id;
@@ -230,6 +283,42 @@ int manage_baseline_approve(struct store *s, const char *run, const struct manag
         return -1;
     memcpy(out_id, id, sizeof id);
     return 0;
+}
+
+/* Retiring. */
+
+static int withdraw(struct db *d, const char *id, const struct manage_review *r, int64_t now_us,
+                    struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(d, SQL_BASELINE_RETIRE);
+
+    query_text(&q, id);
+    query_int(&q, now_us);
+    query_text(&q, r->reviewer);
+    query_text(&q, r->reason);
+    return query_run(&q, e);
+}
+
+int manage_baseline_retire(struct store *s, const char *id, const struct manage_review *review,
+                           struct err *e)
+{
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
+    AUTO_STORE_BASELINE struct store_baseline b = {.id = NULL};
+    int64_t now_us = clock_realtime_us();
+
+    if (check_review(review, e) < 0 || store_write_open(s, &w, e) < 0 ||
+        store_baseline_read(w.db, id, &b, e) < 0)
+        return -1;
+    if (strcmp(b.project, review->project) != 0)
+        return err_set(e, ERR_NOTFOUND, "review.baseline", "baseline %s belongs to %s", id,
+                       b.project);
+    if (!b.current)
+        return err_set(e, ERR_CONFLICT, "review.current",
+                       "%s is not a current baseline: there is nothing to retire", id);
+    if (withdraw(w.db, id, review, now_us, e) < 0 ||
+        store_log_add(w.db, now_us, review->reviewer, "baseline.retire", id, review->reason, e) < 0)
+        return -1;
+    return store_write_close(&w, e);
 }
 
 /* Importing. */

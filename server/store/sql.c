@@ -57,7 +57,8 @@ const char sql_migration_add[] =
     "b.id, b.project, p.name, p.private, b.gate, b.class, r.run, b.commit_id, b.legacy, "          \
     "b.archive, b.manifest,"                                                                       \
     " b.experiment, b.policy, b.reviewer, b.reason, b.at_us, b.current, b.superseded_by, "         \
-    "b.definition, EXISTS (SELECT 1 FROM damage x WHERE x.sha256 = b.archive)"
+    "b.definition, EXISTS (SELECT 1 FROM damage x WHERE x.sha256 = b.archive), b.retired_us, "      \
+    "b.retired_by, b.retired_reason"
 #define BASELINE_FROM                                                                              \
     " FROM baselines b JOIN projects p ON p.id = b.project LEFT JOIN runs r ON r.id = b.run "
 
@@ -94,6 +95,8 @@ static const struct sql_statement statements[SQL_MAX] = {
                         true},
     [SQL_RUNNER_GET] =
         {"SELECT id, class, key_pem, keyid, revoked_since_us FROM runners WHERE name = ?", false},
+    [SQL_RUNNER_BY_KEY] = {"SELECT name, class, revoked_since_us FROM runners WHERE keyid = ?",
+                           false},
     [SQL_RUNNER_LIST] = {"SELECT id, name, class, keyid, not_before_us, not_after_us, "
                          "revoked_since_us, revoked_reason,"
                          " last_seen_us FROM runners ORDER BY name",
@@ -233,12 +236,16 @@ static const struct sql_statement statements[SQL_MAX] = {
                           " definition, experiment, policy, reviewer, reason, at_us, current)"
                           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                           true},
-    [SQL_BASELINE_RETIRE] = {"UPDATE baselines SET current = 0 WHERE project = ? AND gate = ? AND "
-                             "class = ? AND current = 1",
+    [SQL_BASELINE_STEP_DOWN] = {"UPDATE baselines SET current = 0 WHERE project = ? AND gate = ?"
+                                " AND class = ? AND current = 1",
+                                true},
+    [SQL_BASELINE_RETIRE] = {"UPDATE baselines SET current = 0, retired_us = ?2, retired_by = ?3,"
+                             " retired_reason = ?4 WHERE id = ?1 AND current = 1",
                              true},
     [SQL_BASELINE_SUPERSEDE] = {"UPDATE baselines SET superseded_by = ?2 WHERE id = ?1", true},
     [SQL_BASELINE_RESTORE] =
-        {"UPDATE baselines SET current = 1, superseded_by = NULL WHERE id = ? AND legacy = 0",
+        {"UPDATE baselines SET current = 1, superseded_by = NULL, retired_us = 0,"
+         " retired_by = NULL, retired_reason = NULL WHERE id = ? AND legacy = 0",
          true},
     [SQL_BASELINE_GET] = {"SELECT " BASELINE_COLUMNS BASELINE_FROM "WHERE b.id = ?", false},
     [SQL_BASELINE_CURRENT] = {"SELECT " BASELINE_COLUMNS BASELINE_FROM

@@ -201,22 +201,35 @@ int store_read_open(struct store *s, struct store_read *r, struct err *e)
     return 0;
 }
 
+/* Whose directory it is decides, not what the call was: says so when errno is EACCES. */
+static int refused(const char *data, const char *what, struct err *e)
+{
+    return errno == EACCES
+               ? err_set(e, ERR_SYS, "store.permission",
+                         "%s '%s': no permission; run this as the user who owns the data", what, data)
+               : -1;
+}
+
 static int open_directory(struct store *s, const char *data, struct err *e)
 {
-    if (mkdir(data, 0700) < 0 && errno != EEXIST)
-        return err_errno(e, "store.mkdir", "cannot make the data directory '%s'", data);
+    if (mkdir(data, 0700) < 0 && errno != EEXIST) {
+        (void) err_errno(e, "store.mkdir", "cannot make the data directory '%s'", data);
+        return refused(data, "cannot make or look into the data directory", e);
+    }
     s->path = realpath(data, NULL);
     if (!s->path)
         return err_errno(e, "store.path", "data directory '%s'", data);
     if (file_open_dir(s->path, &s->data_fd, e) < 0)
-        return -1;
+        return refused(data, "cannot look into the data directory", e);
     if (s->mode == STORE_SERVE) {
         if (open_lock(s->data_fd, "serve.lock", &s->serve_lock_fd, e) < 0)
-            return -1;
+            return refused(data, "cannot write in the data directory", e);
         if (lock_file(s->serve_lock_fd, F_WRLCK, false, "serve.lock", e) < 0)
             return err_wrap(e, "another server runs on '%s'", s->path);
     }
-    return open_lock(s->data_fd, "write.lock", &s->write_lock_fd, e);
+    if (open_lock(s->data_fd, "write.lock", &s->write_lock_fd, e) < 0)
+        return refused(data, "cannot write in the data directory", e);
+    return 0;
 }
 
 static int quick_check(struct db *d, struct err *e)

@@ -109,6 +109,9 @@ enum baseline_column {
     BASE_SUPERSEDED_BY,
     BASE_DEFINITION,
     BASE_DAMAGED,
+    BASE_RETIRED, /* when; 0: it was not */
+    BASE_RETIRED_BY,
+    BASE_RETIRED_REASON,
 };
 
 /* Columns of ATTEMPT_COLUMNS. */

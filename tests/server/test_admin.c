@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/json_in.h"
+
 static char *program(void)
 {
     return test_join(test_build_root(), "server/cleanrun-server");
@@ -122,6 +124,7 @@ static void projects_runners_and_tokens(void **state)
     char *out = NULL;
     char *err = NULL;
     AUTO_FREE char *other = NULL;
+    AUTO_FREE char *slow = NULL;
 
     add_runner(p);
     expect_text(p->data, "project|add|" PACKAGE_PROJECT, 2, "exists");
@@ -134,7 +137,12 @@ static void projects_runners_and_tokens(void **state)
     expect_text(p->data, "runner|list", 0, "metal-01\tdemo\t");
     assert_true(asprintf(&other, "runner|add|metal-02|--class|demo|--key|%s|--project|%s", p->pem,
                          PACKAGE_PROJECT) > 0);
-    expect_text(p->data, other, 2, "another runner");
+    expect_text(p->data, other, 2, "this key belongs to runner 'metal-01' (class demo)");
+    expect_text(p->data, other, 2, "cleanrun key new");
+    assert_true(asprintf(&slow, "runner|add|metal-01|--class|slow|--key|%s|--project|%s", p->pem,
+                         PACKAGE_PROJECT) > 0);
+    expect_text(p->data, slow, 2, "with this key in class 'demo', not 'slow'");
+    expect_text(p->data, slow, 2, "cleanrun-server runner revoke metal-01");
     expect_text(p->data, "runner|add|x|--class|demo|--key|/nowhere|--project|" PACKAGE_PROJECT, 2,
                 "/nowhere");
     expect_text(p->data, "runner|revoke|metal-01", 2, "--reason");
@@ -153,20 +161,74 @@ static void projects_runners_and_tokens(void **state)
     expect_text(p->data, "token|revoke|ci", 0, NULL);
     expect_text(p->data, "token|revoke|ci", 2, "no token");
     expect_text(p->data, "log", 0, "runner.revoke\tmetal-01\tsold");
+    expect_text(p->data, "log", 0,
+                "private → public, tickets optional → required, deadline 86400 s → 60 s");
+    expect_text(p->data, "log", 0, "runner.add\tmetal-01\t" PACKAGE_PROJECT ", class demo, key ");
 }
 
 static void mistakes_are_named(void **state)
 {
     struct place *p = *state;
 
+    expect_text(p->data, "project|add|a/b", 0, NULL);
     expect_text(p->data, "project|ad|x", 2, "did you mean 'add'");
     expect_text(p->data, "project|add|a/b|--privat", 2, "did you mean '--private'");
     expect_text(p->data, "project|add", 2, "OWNER/NAME");
     expect_text(p->data, "token|add|x|--scope|upload|--project|no/where", 2,
                 "'no/where': there is no");
-    expect_text(p->data, "project|add|--help", 0, "Usage: cleanrun-server");
+    expect_text(p->data, "project|set|a/b", 2, "what to set?");
     expect_text(p->data, "gc|--keep|soon", 2, "whole number");
     expect_text(p->data, "token|add|x|--scope", 2, "'--scope' needs a value");
+}
+
+/* Nothing is made by a command that is refused, or that has nothing to work on. */
+static void refused_commands_leave_nothing(void **state)
+{
+    static const struct {
+        const char *words;
+        const char *text;
+    } cases[] = {
+        {"token|add|x", "--scope is needed"},
+        {"token|add|x|--scope|write", "read, upload, review or admin"},
+        {"baseline|approve|20260101T000000Z-00000000|--project|a/b|--gate|g", "--reviewer is needed"},
+        {"runner|add|x|--class|demo", "--key is needed"},
+        {"project|add|nothing", "OWNER/NAME"},
+        {"project|set|a/b", "what to set?"},
+        {"token|add|x|--scope|upload", "there is no cleanrun data in"},
+        {"fsck", "there is no cleanrun data in"},
+        {"log", "project add"},
+    };
+    struct place *p = *state;
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        expect_text(p->data, cases[i].words, 2, cases[i].text);
+        assert_int_equal(stat(p->data, &st), -1);
+    }
+    expect_text(p->data, "project|add|a/b", 0, NULL);
+    expect_text(p->data, "fsck", 0, "0 problems");
+}
+
+/* One command's help is that command's. */
+static void help_is_of_the_command(void **state)
+{
+    struct place *p = *state;
+    char *out = NULL;
+
+    assert_int_equal(admin(p->data, "project|add|--help", &out, NULL), 0);
+    assert_non_null(strstr(out, "project add OWNER/NAME"));
+    assert_null(strstr(out, "project set"));
+    free(out);
+    assert_int_equal(admin(p->data, "token|--help", &out, NULL), 0);
+    assert_non_null(strstr(out, "token revoke NAME"));
+    assert_null(strstr(out, "project add"));
+    free(out);
+    assert_int_equal(admin(p->data, "serve|--help", &out, NULL), 0);
+    assert_non_null(strstr(out, "--listen"));
+    assert_null(strstr(out, "baseline"));
+    free(out);
+    expect_text(p->data, "--help", 0, "baseline retire");
+    expect_text(p->data, "bogus|--help", 2, "unknown command 'bogus'");
 }
 
 static void approving_names_what_is_unfit(void **state)
@@ -179,6 +241,13 @@ static void approving_names_what_is_unfit(void **state)
         {{.dirty = true}, "not a commit"},
         {{.mode = "cpu"}, "diagnostic"},
         {{.rate = 1}, "not PASS"},
+        {{.fact = "unknown"}, "NC-IDENTITY-MISSING"},
+        {{.report = "{\"load\":{\"capacity\":20000},\"results\":{\"rate\":50000}}"},
+         "hash probes is missing in this run"},
+        {{.report = "{\"load\":{\"capacity\":20000},\"results\":{\"rate\":50000,\"probes\":\"2\"}}"},
+         "hash probes is string, not a number"},
+        {{.report = "{\"load\":{},\"results\":{\"rate\":50000,\"probes\":2}}"},
+         "/load/capacity is unknown in this run"},
     };
     AUTO_FREE char *good_words = NULL;
     AUTO_FREE char *id = NULL;
@@ -209,6 +278,32 @@ static void approving_names_what_is_unfit(void **state)
     expect_text(p->data, good_words, 2, "already");
     expect_text(p->data, "baseline|list", 0, "current");
     package_free(&good);
+}
+
+/* What was a REGRESSION becomes normal only with its numbers told. */
+static void approving_a_regression_is_told(void **state)
+{
+    struct place *p = *state;
+    static const struct package_options runs[] = {{.probes = 1.31}, {.probes = 2, .executable = 2}};
+    char *err = NULL;
+
+    add_runner(p);
+    for (size_t i = 0; i < 2; i++) {
+        AUTO_FREE char *words = NULL;
+        struct package run;
+
+        store_run_of(p, &runs[i], &run);
+        assert_true(asprintf(&words,
+                             "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why",
+                             run.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+        assert_int_equal(admin(p->data, words, NULL, &err), 0);
+        if (i == 0)
+            assert_string_equal(err, "");
+        else
+            assert_non_null(strstr(err, "hash probes: 2 probes/op, before 1.31, limit 1.3231"));
+        free(err);
+        package_free(&run);
+    }
 }
 
 static void earlier_baseline_can_come_back(void **state)
@@ -245,6 +340,52 @@ static void earlier_baseline_can_come_back(void **state)
     free(err);
     package_free(&a);
     package_free(&b);
+}
+
+/* A gate that is no longer measured is no longer expected. */
+static void retired_baseline_is_expected_no_more(void **state)
+{
+    struct place *p = *state;
+    static const char commit[] = "fedcba9876543210fedcba9876543210fedcba98";
+    struct store_fixture f = {.data = p->data};
+    AUTO_FREE char *approve = NULL;
+    AUTO_FREE char *retire = NULL;
+    AUTO_FREE char *short_of = NULL;
+    AUTO_JSON cJSON *before = NULL;
+    AUTO_JSON cJSON *after = NULL;
+    AUTO_JSON cJSON *gate = NULL;
+    struct package run;
+
+    add_runner(p);
+    store_run_of(p, &(struct package_options){.probes = 1.31}, &run);
+    assert_true(asprintf(&approve,
+                         "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why",
+                         run.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+    assert_true(asprintf(&retire,
+                         "baseline|retire|b-%s|--project|%s|--reviewer|bo|--reason|gate is gone",
+                         run.run, PACKAGE_PROJECT) > 0);
+    assert_true(asprintf(&short_of, "baseline|retire|b-%s|--project|%s", run.run, PACKAGE_PROJECT) >
+                0);
+    expect_text(p->data, retire, 2, "no such baseline");
+    expect_text(p->data, approve, 0, NULL);
+    expect_text(p->data, short_of, 2, "--reviewer is needed");
+    MUST(store_open(p->data, STORE_SERVE, 1, &f.store, E));
+    MUST(doc_check(f.store, PACKAGE_PROJECT, commit, &before, E));
+    assert_int_equal(cJSON_GetArraySize(at(before, "/gates")), 1);
+    expect_text(p->data, retire, 0, "retired");
+    expect_text(p->data, retire, 2, "not a current baseline");
+    expect_text(p->data, "baseline|list", 0, "\tretired\t");
+    expect_text(p->data, "log", 0, "bo\tbaseline.retire\tb-");
+    MUST(doc_check(f.store, PACKAGE_PROJECT, commit, &after, E));
+    assert_int_equal(cJSON_GetArraySize(at(after, "/gates")), 0);
+    assert_string_equal(text_at(after, "/verdict"), "PENDING");
+    MUST(doc_gate(f.store, PACKAGE_PROJECT, PACKAGE_GATE, &gate, E));
+    assert_string_equal(text_at(gate, "/baselines/0/retired/by"), "bo");
+    assert_string_equal(text_at(gate, "/baselines/0/retired/reason"), "gate is gone");
+    expect_text(p->data, approve, 0, NULL); /* and back */
+    expect_text(p->data, "baseline|list", 0, "\tcurrent\t");
+    store_close(f.store);
+    package_free(&run);
 }
 
 static void history_is_imported_and_never_judges(void **state)
@@ -367,6 +508,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(projects_runners_and_tokens),          T(mistakes_are_named),
+        T(refused_commands_leave_nothing),       T(help_is_of_the_command),
+        T(retired_baseline_is_expected_no_more), T(approving_a_regression_is_told),
         T(approving_names_what_is_unfit),        T(earlier_baseline_can_come_back),
         T(history_is_imported_and_never_judges), T(check_finds_every_kind_of_damage),
         T(collecting_keeps_what_runs_name),      T(copy_can_be_restored),

@@ -1,0 +1,165 @@
+/* The handlers of `baseline`, and how handlers talk. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_in.h"
+#include "base/limits.h"
+#include "server/admin_commands.h"
+#include "server/store/manage.h"
+#include "server/store/store_private.h"
+
+void admin_say(const struct admin_args *a, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    (void) vfprintf(a->out, format, ap);
+    va_end(ap);
+}
+
+const char *admin_when(int64_t us, char out[CLOCK_RFC3339_SIZE])
+{
+    if (us == 0)
+        return "-";
+    clock_rfc3339(us, false, out);
+    return out;
+}
+
+static int need_review(const struct admin_args *a, struct manage_review *r, struct err *e)
+{
+    return admin_args_need(a, "project", &r->project, e) < 0 ||
+                   admin_args_need(a, "gate", &r->gate, e) < 0 ||
+                   admin_args_need(a, "reviewer", &r->reviewer, e) < 0 ||
+                   admin_args_need(a, "reason", &r->reason, e) < 0
+               ? -1
+               : 0;
+}
+
+static double number_of(const cJSON *row, const char *key)
+{
+    const cJSON *j = json_get(row, key);
+
+    return cJSON_IsNumber(j) ? j->valuedouble : 0;
+}
+
+static const char *text_of(const cJSON *row, const char *key)
+{
+    const cJSON *j = json_get(row, key);
+
+    return cJSON_IsString(j) ? j->valuestring : "";
+}
+
+/* What is now normal that was a REGRESSION when it was judged: with its numbers, on stderr. */
+static int note_regression(struct store *s, const char *run, struct err *e)
+{
+    const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL,
+                                       .max_tokens = LIMIT_JSON_TOKENS * 4};
+    AUTO_STORE_RUN struct store_run r = {.id = 0};
+    AUTO_JSON cJSON *audit = NULL;
+    AUTO_FREE char *bytes = NULL;
+    const cJSON *row = NULL;
+    size_t len = 0;
+
+    if (store_run_get(s, run, &r, e) < 0)
+        return -1;
+    if (!r.verdict || strcmp(r.verdict, "REGRESSION") != 0)
+        return 0;
+    if (store_run_document(s, run, STORE_AUDIT, &bytes, &len, e) < 0 ||
+        json_parse(bytes, len, &limits, &audit, e) < 0)
+        return -1;
+    (void) fprintf(stderr, "note: this run is a REGRESSION against %s; from now on this is normal:\n",
+                   r.baseline ? r.baseline : "its baseline");
+    cJSON_ArrayForEach(row, json_get(audit, "comparisons"))
+    {
+        if (strcmp(text_of(row, "verdict"), "regression") == 0)
+            (void) fprintf(stderr, "  %s: %.6g %s, before %.6g, limit %.6g\n", text_of(row, "label"),
+                           number_of(row, "current"), text_of(row, "unit"),
+                           number_of(row, "baseline"), number_of(row, "limit"));
+    }
+    return 0;
+}
+
+int admin_baseline_approve(struct store *s, const struct admin_args *a, struct err *e)
+{
+    struct manage_review review = {.project = NULL};
+    char id[MANAGE_ID_SIZE];
+
+    if (need_review(a, &review, e) < 0 ||
+        manage_baseline_approve(s, a->words[0], &review, id, e) < 0 ||
+        note_regression(s, a->words[0], e) < 0)
+        return -1;
+    admin_say(a, "%s\n", id);
+    return 0;
+}
+
+int admin_baseline_retire(struct store *s, const struct admin_args *a, struct err *e)
+{
+    struct manage_review review = {.gate = ""};
+
+    if (admin_args_need(a, "project", &review.project, e) < 0 ||
+        admin_args_need(a, "reviewer", &review.reviewer, e) < 0 ||
+        admin_args_need(a, "reason", &review.reason, e) < 0 ||
+        manage_baseline_retire(s, a->words[0], &review, e) < 0)
+        return -1;
+    admin_say(a, "baseline %s retired\n", a->words[0]);
+    return 0;
+}
+
+int admin_check_baseline_import(const struct admin_args *a, struct err *e)
+{
+    return admin_args_has(a, "legacy")
+               ? 0
+               : err_set(e, ERR_USAGE, "args.legacy",
+                         "a directory is unsigned, so it can only be kept as history that never "
+                         "judges: say --legacy; to make "
+                         "a baseline that judges, push a run and use 'baseline approve'");
+}
+
+int admin_baseline_import(struct store *s, const struct admin_args *a, struct err *e)
+{
+    struct manage_review review = {.project = NULL};
+    struct manage_import in = {.dir = a->words[0], .commit = admin_args_get(a, "commit")};
+    char id[MANAGE_ID_SIZE];
+
+    if (need_review(a, &review, e) < 0 || admin_args_need(a, "class", &in.machine_class, e) < 0 ||
+        admin_args_need(a, "definition", &in.definition, e) < 0 ||
+        manage_baseline_import(s, &in, &review, id, e) < 0)
+        return -1;
+    admin_say(a, "%s\n", id);
+    return 0;
+}
+
+static const char *state_of(const struct query *q)
+{
+    if (query_get_int(q, BASE_CURRENT))
+        return "current";
+    if (query_get_int(q, BASE_LEGACY))
+        return "history";
+    return query_get_int(q, BASE_RETIRED) ? "retired" : "superseded";
+}
+
+int admin_baseline_list(struct store *s, const struct admin_args *a, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
+    const char *project = admin_args_get(a, "project");
+    char at[CLOCK_RFC3339_SIZE];
+    bool row = false;
+    int rc;
+
+    if (store_read_open(s, &r, e) < 0)
+        return -1;
+    q = query_begin(r.db, SQL_BASELINE_LIST);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        if (project && strcmp(project, query_get_text(&q, BASE_PROJECT_NAME)) != 0)
+            continue;
+        admin_say(a, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", query_get_text(&q, BASE_ID),
+            query_get_text(&q, BASE_PROJECT_NAME), query_get_text(&q, BASE_GATE),
+            query_get_text(&q, BASE_CLASS),
+            state_of(&q),
+            admin_when(query_get_int(&q, BASE_AT), at), query_get_text(&q, BASE_REVIEWER),
+            query_get_text(&q, BASE_REASON));
+    }
+    return rc;
+}
