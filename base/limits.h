@@ -63,4 +63,5 @@
 #define LIMIT_CONNECTIONS 512              /* 200 concurrent uploads and room for readers */
 #define LIMIT_CONNECTION_MEMORY LIMIT_KIB(128)
 #define LIMIT_QUEUE 512                    /* ingest jobs waiting */
+#define LIMIT_PROJECT_GATES 256            /* gates, each in one class, of one project: a commit's check names all of them */
 #define LIMIT_PAGE LIMIT_MIB(4)            /* one rendered page */

@@ -50,15 +50,7 @@ static const struct admin_command commands[] = {
      {"private", "public", "tickets=", "deadline="},
      "  project set OWNER/NAME [--private|--public] [--tickets optional|required]\n"
      "        [--deadline SECONDS]\n"},
-    {"project",
-     "list",
-     "",
-     0,
-     DATA_OPEN,
-     NULL,
-     admin_project_list,
-     {NULL},
-     "  project list\n"},
+    {"project", "list", "", 0, DATA_OPEN, NULL, admin_project_list, {NULL}, "  project list\n"},
     {"runner",
      "add",
      "NAME",
@@ -78,15 +70,7 @@ static const struct admin_command commands[] = {
      admin_runner_revoke,
      {"reason=!", "since="},
      "  runner revoke NAME --reason TEXT [--since TIME]\n"},
-    {"runner",
-     "list",
-     "",
-     0,
-     DATA_OPEN,
-     NULL,
-     admin_runner_list,
-     {NULL},
-     "  runner list\n"},
+    {"runner", "list", "", 0, DATA_OPEN, NULL, admin_runner_list, {NULL}, "  runner list\n"},
     {"token",
      "add",
      "NAME",
@@ -134,8 +118,8 @@ static const struct admin_command commands[] = {
      DATA_OPEN,
      admin_check_baseline_import,
      admin_baseline_import,
-     {"project=!", "gate=!", "reviewer=!", "reason=!", "class=!", "definition=!", "commit=",
-      "legacy"},
+     {"project=!", "gate=!", "reviewer=!", "reason=!", "class=!", "definition=!",
+      "commit=", "legacy"},
      "  baseline import DIR --legacy --project OWNER/NAME --gate GATE --class CLASS\n"
      "        --definition FILE --reviewer NAME --reason TEXT [--commit HEX]\n"
      "        unsigned history, shown and never judging\n"},
@@ -371,10 +355,11 @@ static int find_data(const char *data, struct err *e)
                        "'serve' make it, --data says where it is",
                        data);
     if (errno == EACCES || errno == EROFS)
-        return err_set(e, ERR_SYS, "admin.permission",
-                       "no permission to read and write the data in '%s': run this as the user that "
-                       "the server runs as",
-                       data);
+        return err_set(
+            e, ERR_SYS, "admin.permission",
+            "no permission to read and write the data in '%s': run this as the user that "
+            "the server runs as",
+            data);
     return err_errno(e, "admin.data", "'%s'", path);
 }
 

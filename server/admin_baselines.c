@@ -68,13 +68,14 @@ static int note_regression(struct store *s, const char *run, struct err *e)
     if (store_run_document(s, run, STORE_AUDIT, &bytes, &len, e) < 0 ||
         json_parse(bytes, len, &limits, &audit, e) < 0)
         return -1;
-    (void) fprintf(stderr, "note: this run is a REGRESSION against %s; from now on this is normal:\n",
+    (void) fprintf(stderr,
+                   "note: this run is a REGRESSION against %s; from now on this is normal:\n",
                    r.baseline ? r.baseline : "its baseline");
     cJSON_ArrayForEach(row, json_get(audit, "comparisons"))
     {
         if (strcmp(text_of(row, "verdict"), "regression") == 0)
-            (void) fprintf(stderr, "  %s: %.6g %s, before %.6g, limit %.6g\n", text_of(row, "label"),
-                           number_of(row, "current"), text_of(row, "unit"),
+            (void) fprintf(stderr, "  %s: %.6g %s, before %.6g, limit %.6g\n",
+                           text_of(row, "label"), number_of(row, "current"), text_of(row, "unit"),
                            number_of(row, "baseline"), number_of(row, "limit"));
     }
     return 0;
@@ -155,11 +156,10 @@ int admin_baseline_list(struct store *s, const struct admin_args *a, struct err 
         if (project && strcmp(project, query_get_text(&q, BASE_PROJECT_NAME)) != 0)
             continue;
         admin_say(a, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", query_get_text(&q, BASE_ID),
-            query_get_text(&q, BASE_PROJECT_NAME), query_get_text(&q, BASE_GATE),
-            query_get_text(&q, BASE_CLASS),
-            state_of(&q),
-            admin_when(query_get_int(&q, BASE_AT), at), query_get_text(&q, BASE_REVIEWER),
-            query_get_text(&q, BASE_REASON));
+                  query_get_text(&q, BASE_PROJECT_NAME), query_get_text(&q, BASE_GATE),
+                  query_get_text(&q, BASE_CLASS), state_of(&q),
+                  admin_when(query_get_int(&q, BASE_AT), at), query_get_text(&q, BASE_REVIEWER),
+                  query_get_text(&q, BASE_REASON));
     }
     return rc;
 }

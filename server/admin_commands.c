@@ -38,10 +38,10 @@ int admin_project_add(struct store *s, const struct admin_args *a, struct err *e
 
 int admin_check_project_add(const struct admin_args *a, struct err *e)
 {
-    return text_is_project(a->words[0]) ? 0
-                                        : err_set(e, ERR_USAGE, "manage.name",
-                                                  "'%s' is no project name (OWNER/NAME)",
-                                                  a->words[0]);
+    return text_is_project(a->words[0])
+               ? 0
+               : err_set(e, ERR_USAGE, "manage.name", "'%s' is no project name (OWNER/NAME)",
+                         a->words[0]);
 }
 
 int admin_check_project_set(const struct admin_args *a, struct err *e)
@@ -100,8 +100,8 @@ int admin_project_list(struct store *s, const struct admin_args *a, struct err *
     q = query_begin(r.db, SQL_PROJECT_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
         admin_say(a, "%s\t%s\ttickets %s\tdeadline %lld s\t%lld runs\n", query_get_text(&q, 1),
-            query_get_int(&q, 2) ? "private" : "public", query_get_text(&q, 3),
-            (long long) query_get_int(&q, 4), (long long) query_get_int(&q, 5));
+                  query_get_int(&q, 2) ? "private" : "public", query_get_text(&q, 3),
+                  (long long) query_get_int(&q, 4), (long long) query_get_int(&q, 5));
     return rc;
 }
 
@@ -173,12 +173,13 @@ int admin_runner_list(struct store *s, const struct admin_args *a, struct err *e
         return -1;
     q = query_begin(r.db, SQL_RUNNER_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        admin_say(a, "%s\t%s\t%s\tvalid %s..%s\tseen %s", query_get_text(&q, 1), query_get_text(&q, 2),
-            query_get_text(&q, 3), admin_when(query_get_int(&q, 4), from), admin_when(query_get_int(&q, 5), to),
-            admin_when(query_get_int(&q, 8), seen));
+        admin_say(a, "%s\t%s\t%s\tvalid %s..%s\tseen %s", query_get_text(&q, 1),
+                  query_get_text(&q, 2), query_get_text(&q, 3),
+                  admin_when(query_get_int(&q, 4), from), admin_when(query_get_int(&q, 5), to),
+                  admin_when(query_get_int(&q, 8), seen));
         if (query_get_int(&q, 6))
             admin_say(a, "\trevoked since %s: %s", admin_when(query_get_int(&q, 6), revoked),
-                query_get_text(&q, 7));
+                      query_get_text(&q, 7));
         if (say_projects(a, r.db, query_get_int(&q, 0), e) < 0)
             return -1;
         admin_say(a, "\n");
@@ -235,9 +236,10 @@ int admin_token_list(struct store *s, const struct admin_args *a, struct err *e)
     q = query_begin(r.db, SQL_TOKEN_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
         admin_say(a, "%s\t%s\t%s\tmade %s\trevoked %s\n", query_get_text(&q, 0),
-            scope_word(query_get_int(&q, 1)),
-            query_get_text(&q, 2) ? query_get_text(&q, 2) : "every project",
-            admin_when(query_get_int(&q, 3), made), admin_when(query_get_int(&q, 4), revoked));
+                  scope_word(query_get_int(&q, 1)),
+                  query_get_text(&q, 2) ? query_get_text(&q, 2) : "every project",
+                  admin_when(query_get_int(&q, 3), made),
+                  admin_when(query_get_int(&q, 4), revoked));
     return rc;
 }
 
@@ -265,8 +267,9 @@ int admin_fsck(struct store *s, const struct admin_args *a, struct err *e)
     if (upkeep_fsck(s, say_finding, &copy, &n, e) < 0)
         return -1;
     admin_say(a, "%llu objects, %llu runs, %llu baselines, %llu orphans, %llu problems\n",
-        (unsigned long long) n.blobs, (unsigned long long) n.runs, (unsigned long long) n.baselines,
-        (unsigned long long) n.orphans, (unsigned long long) n.problems);
+              (unsigned long long) n.blobs, (unsigned long long) n.runs,
+              (unsigned long long) n.baselines, (unsigned long long) n.orphans,
+              (unsigned long long) n.problems);
     return n.problems ? EXIT_INVALID : EXIT_OK;
 }
 
@@ -281,8 +284,8 @@ int admin_gc(struct store *s, const struct admin_args *a, struct err *e)
         upkeep_gc(s, dry_run, (int64_t) keep_s, &n, e) < 0)
         return -1;
     admin_say(a, "%s %llu uploads without a run, %llu files, %llu bytes\n",
-        dry_run ? "would remove" : "removed", (unsigned long long) n.blobs,
-        (unsigned long long) n.objects, (unsigned long long) n.bytes);
+              dry_run ? "would remove" : "removed", (unsigned long long) n.blobs,
+              (unsigned long long) n.objects, (unsigned long long) n.bytes);
     return 0;
 }
 
@@ -292,7 +295,8 @@ int admin_backup(struct store *s, const struct admin_args *a, struct err *e)
 
     if (upkeep_backup(s, a->words[0], &objects, e) < 0)
         return -1;
-    admin_say(a, "%s holds the database and %llu objects\n", a->words[0], (unsigned long long) objects);
+    admin_say(a, "%s holds the database and %llu objects\n", a->words[0],
+              (unsigned long long) objects);
     return 0;
 }
 
@@ -304,7 +308,7 @@ int admin_restore(struct store *s, const struct admin_args *a, struct err *e)
     if (upkeep_restore(a->words[0], admin_data(a), &objects, e) < 0)
         return -1;
     admin_say(a, "%s holds the database and %llu objects; run fsck next\n", admin_data(a),
-        (unsigned long long) objects);
+              (unsigned long long) objects);
     return 0;
 }
 
@@ -323,8 +327,9 @@ int admin_log(struct store *s, const struct admin_args *a, struct err *e)
     q = query_begin(r.db, SQL_LOG_LIST);
     query_int(&q, (int64_t) limit);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
-        admin_say(a, "%s\t%s\t%s\t%s\t%s\n", admin_when(query_get_int(&q, 0), at), query_get_text(&q, 1),
-            query_get_text(&q, 2), query_get_text(&q, 3), query_get_text(&q, 4));
+        admin_say(a, "%s\t%s\t%s\t%s\t%s\n", admin_when(query_get_int(&q, 0), at),
+                  query_get_text(&q, 1), query_get_text(&q, 2), query_get_text(&q, 3),
+                  query_get_text(&q, 4));
     return rc;
 }
 
@@ -336,9 +341,9 @@ int admin_config(struct store *s, const struct admin_args *a, struct err *e)
     if (config_parse(0, NULL, a->environment, &c, e) < 0)
         return -1;
     admin_say(a, "data\t%s\nlisten\t%s\nbase-url\t%s\ntemplates\t%s\nthreads\t%u\n", admin_data(a),
-        c.listen, c.base_url ? c.base_url : "(http://listen)",
-        c.templates ? c.templates : "(in the program)", c.threads);
+              c.listen, c.base_url ? c.base_url : "(http://listen)",
+              c.templates ? c.templates : "(in the program)", c.threads);
     admin_say(a, "idle-timeout\t%u\nheader-timeout\t%u\ndrain-timeout\t%u\n", c.idle_s, c.header_s,
-        c.drain_s);
+              c.drain_s);
     return 0;
 }

@@ -27,9 +27,8 @@ static const char serve_usage[] =
     "        [--threads N] [--port-file FILE] [--idle-timeout S] [--header-timeout S]\n"
     "        [--drain-timeout S]\n"
     "        answers HTTP until SIGTERM\n";
-static const char healthcheck_usage[] =
-    "  healthcheck [--listen ADDR:PORT]\n"
-    "        exit 0 when the server is ready, 1 when not\n";
+static const char healthcheck_usage[] = "  healthcheck [--listen ADDR:PORT]\n"
+                                        "        exit 0 when the server is ready, 1 when not\n";
 static const char version_usage[] = "  version\n";
 static const char environment_usage[] =
     "\nOptions of serve may also come from the environment, a flag wins:\n"

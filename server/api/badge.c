@@ -55,7 +55,8 @@ static void draw(struct buf *out, const char *word)
                left + right / 2, word);
 }
 
-/* The newest run that has a verdict, or what stands against its OK in its commit's check; "no data" before there is one. Words of the registry only. */
+/* The newest run that has a verdict, or what stands against its OK in its commit's check; "no data"
+ * before there is one. Words of the registry only. */
 static const char *newest_word(const cJSON *gate)
 {
     const cJSON *run = NULL;

@@ -108,8 +108,7 @@ static int write_markdown(const cJSON *document, const cJSON *audit, char **out,
                           struct err *e)
 {
     static const char before[] = "\n\nbaseline: ";
-    const char *stands =
-        cJSON_GetStringValue(json_get(json_get(document, "check"), "description"));
+    const char *stands = cJSON_GetStringValue(json_get(json_get(document, "check"), "description"));
     const char *run = cJSON_GetStringValue(json_get(json_get(document, "check"), "run"));
     AUTO_FREE char *bytes = NULL;
     AUTO_BUF struct buf b = {.data = NULL};

@@ -1,4 +1,5 @@
 /* One upload from envelope to answer, on the calling thread. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -288,6 +289,59 @@ const struct keyring_entry *job_signer(const struct job *j, int64_t *out_id)
     return keyring_entry(j->ring, i);
 }
 
+static int count_gates(const struct job *j, const char *machine_class, bool *out_known,
+                       int64_t *out_n, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query known = {.statement = NULL};
+    AUTO_QUERY struct query count = {.statement = NULL};
+
+    if (store_read_open(j->store, &r, e) < 0)
+        return -1;
+    known = query_begin(r.db, SQL_GATE_KNOWN);
+    query_int(&known, j->project.id);
+    query_text(&known, j->request->gate);
+    query_text(&known, machine_class);
+    if (query_one(&known, "gate", e) < 0)
+        return -1;
+    *out_known = query_get_int(&known, 0) != 0;
+    *out_n = 0;
+    if (*out_known)
+        return 0;
+    count = query_begin(r.db, SQL_GATE_COUNT);
+    query_int(&count, j->project.id);
+    if (query_one(&count, "gate", e) < 0)
+        return -1;
+    *out_n = query_get_int(&count, 0);
+    return 0;
+}
+
+/* What a key has signed may name any gate, and the check of a commit names every gate there ever
+ * was: a project has room for so many. One more is refused, and not kept as an attempt, which would
+ * be one more. */
+static int check_room(struct job *j, bool *out_done, struct err *e)
+{
+    const struct keyring_entry *signer = job_signer(j, NULL);
+    bool known = false;
+    int64_t n = 0;
+
+    *out_done = false;
+    if (!signer || (!j->evidence && j->report.failed_stage <= VERIFY_SIGNATURE)) /* nobody's */
+        return 0;
+    if (count_gates(j, signer->machine_class, &known, &n, e) < 0)
+        return -1;
+    if (known || n < LIMIT_PROJECT_GATES)
+        return 0;
+    *out_done = true;
+    j->out->outcome = INGEST_CONFLICT;
+    err_set(&j->out->err, ERR_CONFLICT, "ingest.gates",
+            "gate %s in class %s is new, and the project has %" PRId64
+            " gates already (limit %d): nothing was stored; measure one of its gates, or use "
+            "another project",
+            j->request->gate, signer->machine_class, n, LIMIT_PROJECT_GATES);
+    return 0;
+}
+
 static int judge_evidence(struct job *j, struct err *e)
 {
     AUTO_PACKAGE struct package p = {.report = NULL};
@@ -343,6 +397,8 @@ static int process(struct job *j, struct err *e)
         return done || j->out->outcome == INGEST_NO_BLOB ? 0 : -1;
     if (build_keyring(j, e) < 0 || verify(j, e) < 0)
         return -1;
+    if (check_room(j, &done, e) < 0 || done)
+        return done ? 0 : -1;
     if (!j->evidence)
         return job_refuse_evidence(j, e);
     return process_valid(j, e);

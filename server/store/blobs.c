@@ -280,6 +280,17 @@ static int damaged(const struct digest *actual, struct err *e)
     return err_set(e, ERR_TRUST, "blob.damaged", "stored object has SHA-256 %s", hex);
 }
 
+/* Something else than a file stands at its place (a pipe, a socket, a link, a directory): nobody who
+ * asks can help it. */
+static int no_file(struct blobs *b, const char *name, struct err *e)
+{
+    struct stat st;
+
+    if (fstatat(b->objects_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
+        return err_set(e, ERR_TRUST, "blob.damaged", "stored object is not a regular file");
+    return err_wrap(e, "stored object");
+}
+
 static int open_object(struct blobs *b, const struct digest *digest, bool always_hash, int *out_fd,
                        uint64_t *out_size, struct blob_stamp *out_stamp, struct err *e)
 {
@@ -292,7 +303,7 @@ static int open_object(struct blobs *b, const struct digest *digest, bool always
 
     object_name(digest, name);
     if (file_open_at(b->objects_fd, name, &fd, &size, e) < 0)
-        return err_wrap(e, "stored object");
+        return no_file(b, name, e);
     if (fstat(fd, &st) < 0)
         return err_errno(e, "blobs.stat", "cannot look at the object");
     stamp = stamp_of(&st);

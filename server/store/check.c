@@ -316,9 +316,9 @@ static int answer_row(struct check *c, struct check_row *r, struct err *e)
         return 0;
     r->decided_by = stands;
     r->verdict = VERDICT_REGRESSION;
-    r->description = arena_printf(
-        &c->arena, "REGRESSION of the same %s in run %s; its later OK does not count",
-        same_executable(stands, latest) ? "executable" : "source", stands->run);
+    r->description =
+        arena_printf(&c->arena, "REGRESSION of the same %s in run %s; its later OK does not count",
+                     same_executable(stands, latest) ? "executable" : "source", stands->run);
     return r->description ? 0 : arena_full(e);
 }
 

@@ -63,8 +63,8 @@ static void describe_change(struct buf *out, const struct store_project *before,
     if (change->tickets && strcmp(change->tickets, tickets) != 0)
         buf_printf(out, "%stickets %s → %s", out->len ? ", " : "", tickets, change->tickets);
     if (change->deadline_s && *change->deadline_s != before->deadline_s)
-        buf_printf(out, "%sdeadline %lld s → %lld s", out->len ? ", " : "", (long long) before->deadline_s,
-                   (long long) *change->deadline_s);
+        buf_printf(out, "%sdeadline %lld s → %lld s", out->len ? ", " : "",
+                   (long long) before->deadline_s, (long long) *change->deadline_s);
     if (out->len == 0)
         buf_puts(out, "nothing: it was so");
 }

@@ -46,9 +46,9 @@ struct manage_review {
 };
 /* Promotes a stored run (decisions U20): mode clean, status PASS, not dirty, its object sound, its
  * runner's key not revoked before it was received, and a later run could be compared with it
- * (audit_would_compare; else ERR_CONFLICT with the reasons). It becomes the current baseline of its (gate,
- * class); the one before is superseded. A run that is the baseline already is ERR_CONFLICT; an
- * earlier baseline becomes current again. */
+ * (audit_would_compare; else ERR_CONFLICT with the reasons). It becomes the current baseline of its
+ * (gate, class); the one before is superseded. A run that is the baseline already is ERR_CONFLICT;
+ * an earlier baseline becomes current again. */
 int manage_baseline_approve(struct store *s, const char *run, const struct manage_review *review,
                             char out_id[MANAGE_ID_SIZE], struct err *e) MUST_CHECK;
 

@@ -218,8 +218,8 @@ static int refuse_reasons(const char *run, const cJSON *reasons, struct err *e)
     if (buf_check(&text, e) < 0)
         return -1;
     return err_set(e, ERR_CONFLICT, "review.unfit",
-                   "run %s cannot be a baseline, because no run could be compared with it: %s",
-                   run, text.data ? text.data : "unknown");
+                   "run %s cannot be a baseline, because no run could be compared with it: %s", run,
+                   text.data ? text.data : "unknown");
 }
 
 /* The evidence is looked at once more: what judges others must be whole, and such that another run

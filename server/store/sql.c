@@ -57,7 +57,7 @@ const char sql_migration_add[] =
     "b.id, b.project, p.name, p.private, b.gate, b.class, r.run, b.commit_id, b.legacy, "          \
     "b.archive, b.manifest,"                                                                       \
     " b.experiment, b.policy, b.reviewer, b.reason, b.at_us, b.current, b.superseded_by, "         \
-    "b.definition, EXISTS (SELECT 1 FROM damage x WHERE x.sha256 = b.archive), b.retired_us, "      \
+    "b.definition, EXISTS (SELECT 1 FROM damage x WHERE x.sha256 = b.archive), b.retired_us, "     \
     "b.retired_by, b.retired_reason"
 #define BASELINE_FROM                                                                              \
     " FROM baselines b JOIN projects p ON p.id = b.project LEFT JOIN runs r ON r.id = b.run "
@@ -160,6 +160,17 @@ static const struct sql_statement statements[SQL_MAX] = {
                         " ON CONFLICT (sha256) DO UPDATE SET what = excluded.what",
                         true},
     [SQL_DAMAGE_CLEAR] = {"DELETE FROM damage WHERE sha256 = ?", true},
+
+    [SQL_GATE_KNOWN] =
+        {"SELECT EXISTS (SELECT 1 FROM runs WHERE project = ?1 AND gate = ?2 AND class = ?3)"
+         " OR EXISTS (SELECT 1 FROM attempts WHERE project = ?1 AND gate = ?2 AND class = ?3)"
+         " OR EXISTS (SELECT 1 FROM baselines WHERE project = ?1 AND gate = ?2 AND class = ?3)",
+         false},
+    [SQL_GATE_COUNT] =
+        {"SELECT count(*) FROM (SELECT gate, class FROM runs WHERE project = ?1 UNION"
+         " SELECT gate, class FROM attempts WHERE project = ?1 AND gate IS NOT NULL"
+         " AND class IS NOT NULL UNION SELECT gate, class FROM baselines WHERE project = ?1)",
+         false},
 
     [SQL_RUN_ADD] = {"INSERT INTO runs (run, project, gate, class, mode, status, commit_id, dirty, "
                      "fingerprint, executable,"

@@ -44,6 +44,9 @@ enum sql {
     SQL_DAMAGE_PUT,
     SQL_DAMAGE_CLEAR,
 
+    SQL_GATE_KNOWN,
+    SQL_GATE_COUNT,
+
     SQL_RUN_ADD,
     SQL_RUN_GET,
     SQL_RUN_KEY,

@@ -206,7 +206,8 @@ static int refused(const char *data, const char *what, struct err *e)
 {
     return errno == EACCES
                ? err_set(e, ERR_SYS, "store.permission",
-                         "%s '%s': no permission; run this as the user who owns the data", what, data)
+                         "%s '%s': no permission; run this as the user who owns the data", what,
+                         data)
                : -1;
 }
 

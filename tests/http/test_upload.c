@@ -518,6 +518,50 @@ static void pages_of_a_run_answer_in_every_form(void **state)
 
 /* Every GET of the published description answers as it says, with real values for its parameters.
  */
+/* Measured again until green: badge, text, Markdown and the answer say what stands. */
+static void green_after_red_is_not_green(void **state)
+{
+    static const char commit[] = "abcdef0123456789abcdef0123456789abcdef01";
+    static const char said[] = "OK, but an earlier run of this program was REGRESSION";
+    static const char badge[] = "/p/" UPLOAD_PROJECT "/" UPLOAD_GATE "/badge.svg";
+    struct fixture *f = *state;
+    const char *base = uploads_package(f->uploads, 5, 1000)->run; /* approved above */
+    AUTO_FREE char *page = NULL;
+    AUTO_FREE char *markdown = NULL;
+    AUTO_JSON cJSON *answer = NULL;
+    struct raw_response a;
+    struct package red;
+    struct package green;
+
+    package_make(&(struct package_options){.commit = commit, .probes = 2, .executable = 2},
+                 uploads_key(f->uploads), &red);
+    package_make(&(struct package_options){.commit = commit, .executable = 3},
+                 uploads_key(f->uploads), &green);
+    put(f, &red, 201);
+    post(f, &red, 201);
+    put(f, &green, 201);
+    upload_statement(&f->live, f->uploads, UPLOAD_PROJECT, UPLOAD_GATE, &green, &a);
+    expect(&a, 201, "statement");
+    answer = parse(&a);
+    raw_response_fini(&a);
+    assert_string_equal(text(answer, "verdict"), "OK");
+    assert_string_equal(text(json_get(answer, "check"), "verdict"), "REGRESSION");
+    get(f, badge, 200, &a);
+    assert_non_null(strstr(a.body, "REGRESSION"));
+    raw_response_fini(&a);
+    assert_true(asprintf(&page, "/r/%s/vs/b-%s.txt", green.run, base) > 0);
+    assert_true(asprintf(&markdown, "/r/%s/vs/b-%s.md", green.run, base) > 0);
+    get(f, page, 200, &a);
+    assert_non_null(strstr(a.body, said));
+    assert_null(strstr(a.body, "Nothing to do"));
+    raw_response_fini(&a);
+    get(f, markdown, 200, &a);
+    assert_non_null(strstr(a.body, "status: OK\n\ncheck: OK, but an earlier run"));
+    raw_response_fini(&a);
+    package_free(&red);
+    package_free(&green);
+}
+
 static void openapi_describes_what_is_served(void **state)
 {
     struct fixture *f = *state;
@@ -924,6 +968,7 @@ int main(void)
         cmocka_unit_test(run_id_with_another_archive_is_a_conflict),
         cmocka_unit_test(downloads_are_ranged_tagged_and_sandboxed),
         cmocka_unit_test(pages_of_a_run_answer_in_every_form),
+        cmocka_unit_test(green_after_red_is_not_green),
         cmocka_unit_test(openapi_describes_what_is_served),
         cmocka_unit_test(damage_on_the_disk_is_told_at_the_next_read),
         cmocka_unit_test(interrupted_uploads_leave_nothing),

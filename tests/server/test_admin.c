@@ -190,7 +190,8 @@ static void refused_commands_leave_nothing(void **state)
     } cases[] = {
         {"token|add|x", "--scope is needed"},
         {"token|add|x|--scope|write", "read, upload, review or admin"},
-        {"baseline|approve|20260101T000000Z-00000000|--project|a/b|--gate|g", "--reviewer is needed"},
+        {"baseline|approve|20260101T000000Z-00000000|--project|a/b|--gate|g",
+         "--reviewer is needed"},
         {"runner|add|x|--class|demo", "--key is needed"},
         {"project|add|nothing", "OWNER/NAME"},
         {"project|set|a/b", "what to set?"},
@@ -244,7 +245,8 @@ static void approving_names_what_is_unfit(void **state)
         {{.fact = "unknown"}, "NC-IDENTITY-MISSING"},
         {{.report = "{\"load\":{\"capacity\":20000},\"results\":{\"rate\":50000}}"},
          "hash probes is missing in this run"},
-        {{.report = "{\"load\":{\"capacity\":20000},\"results\":{\"rate\":50000,\"probes\":\"2\"}}"},
+        {{.report =
+              "{\"load\":{\"capacity\":20000},\"results\":{\"rate\":50000,\"probes\":\"2\"}}"},
          "hash probes is string, not a number"},
         {{.report = "{\"load\":{},\"results\":{\"rate\":50000,\"probes\":2}}"},
          "/load/capacity is unknown in this run"},

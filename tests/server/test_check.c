@@ -3,9 +3,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json_in.h"
+#include "base/limits.h"
+#include "server/ingest/record.h"
 #include "server/store/upkeep.h"
 
 #define OTHER_COMMIT "fedcba9876543210fedcba9876543210fedcba98"
@@ -391,6 +396,75 @@ static void clock_that_steps_back_decides_nothing(void **state)
     package_free(&red);
 }
 
+/* A key that is registered may be stolen: it must not close the project's pages. */
+static void gates_of_a_project_are_bounded(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    const struct store_viewer viewer = {.all = true};
+    AUTO_JSON cJSON *j = NULL;
+    AUTO_JSON cJSON *project = NULL;
+    AUTO_JSON cJSON *home = NULL;
+    struct ingest_result r;
+    struct package p;
+
+    baseline(f, NULL);
+    for (int i = 1; i < LIMIT_PROJECT_GATES; i++) {
+        char gate[32];
+        const struct record_attempt a = {.project_id = f->project_id,
+                                         .is_signed = true,
+                                         .gate = gate,
+                                         .machine_class = PACKAGE_CLASS,
+                                         .commit = PACKAGE_COMMIT,
+                                         .code = "IN-JSON",
+                                         .detail = "why",
+                                         .problem = "{}",
+                                         .problem_len = 2,
+                                         .at_us = clock_realtime_us()};
+
+        (void) snprintf(gate, sizeof gate, "many-%d", i);
+        MUST(record_attempt_add(f->store, &a, E));
+    }
+    for (int lie = 0; lie < 2; lie++) { /* sound evidence, and a refused one */
+        package_make(
+            &(struct package_options){.gate = "one-more",
+                                      .lie = lie ? PACKAGE_ACCEPTANCE_VALUE : PACKAGE_HONEST},
+            f->key, &p);
+        (void) store_fixture_put(f, p.archive, p.archive_len);
+        store_fixture_post(f, "one-more", p.envelope, p.envelope_len, &r);
+        assert_int_equal(r.outcome, INGEST_CONFLICT);
+        assert_non_null(strstr(r.err.text, "or use another project"));
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+    j = check(f, PACKAGE_COMMIT);
+    assert_int_equal(cJSON_GetArraySize(at(j, "/gates")), LIMIT_PROJECT_GATES);
+    assert_string_equal(text_at(j, "/verdict"), "INVALID");
+    run(f, 1.31, 2, "OK"); /* a known gate still takes runs */
+    expect(f, PACKAGE_COMMIT, "INVALID");
+    MUST(doc_project(f->store, PACKAGE_PROJECT, &project, E));
+    assert_int_equal(cJSON_GetArraySize(at(project, "/gates")), LIMIT_PROJECT_GATES);
+    MUST(doc_home(f->store, &viewer, &home, E));
+}
+
+static void object_exchanged_for_a_pipe_is_damage(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package p;
+    char path[512];
+
+    baseline(f, NULL);
+    store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
+    expect(f, PACKAGE_COMMIT, "OK");
+    (void) snprintf(path, sizeof path, "%s/objects/%.2s/%s", f->data, p.hex, p.hex + 2);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    expect(f, PACKAGE_COMMIT, "INVALID");
+    expect_everywhere(f, p.run, "INVALID");
+    (void) store_fixture_put(f, p.archive, p.archive_len); /* heals */
+    expect(f, PACKAGE_COMMIT, "OK");
+    package_free(&p);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
 
 int main(void)
@@ -409,6 +483,8 @@ int main(void)
         T(damaged_evidence_is_never_green),
         T(damaged_regression_still_stands),
         T(clock_that_steps_back_decides_nothing),
+        T(gates_of_a_project_are_bounded),
+        T(object_exchanged_for_a_pipe_is_damage),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -395,6 +395,60 @@ static void a_broken_template_stops_the_start(void **state)
     test_dir_free(dir);
 }
 
+/* What stands against a green run is said in every form of every page of it. */
+static void standing_regression_is_said(void **state)
+{
+    static const char said[] =
+        "OK, but an earlier run of this program was REGRESSION: the check stays REGRESSION";
+    static const struct {
+        const char *file;
+        const char *list; /* whose every element gets it; NULL: the document */
+    } cases[] = {{"gate.json", "runs"}, {"run-ok.json", NULL}, {"compare-ok.json", NULL}};
+    static const char *const suffixes[] = {".html", ".txt"};
+    const struct fixture *f = *state;
+    AUTO_BUF struct buf out;
+
+    buf_init(&out, LIMIT_PAGE);
+    for (size_t i = 0; i < ARRAY_LEN(cases) * 2; i++) {
+        AUTO_JSON cJSON *document = read_example(cases[i / 2].file);
+        cJSON *one = cases[i / 2].list
+                         ? cJSON_GetObjectItemCaseSensitive(document, cases[i / 2].list)->child
+                         : document;
+
+        render(f, cases[i / 2].file, suffixes[i % 2], document, &out);
+        assert_null(strstr(out.data, "earlier run of this program"));
+        for (; one; one = one->next) {
+            cJSON *check = cJSON_AddObjectToObject(one, "check");
+
+            assert_non_null(check);
+            assert_non_null(cJSON_AddStringToObject(check, "verdict", "REGRESSION"));
+            assert_non_null(cJSON_AddStringToObject(check, "description", said));
+            assert_non_null(cJSON_AddStringToObject(check, "run", "20261129T150525Z-77ab3d04"));
+            assert_non_null(
+                cJSON_AddStringToObject(check, "run_url", "/r/20261129T150525Z-77ab3d04"));
+        }
+        render(f, cases[i / 2].file, suffixes[i % 2], document, &out);
+        assert_non_null(strstr(out.data, said));
+        assert_true(cases[i / 2].list == NULL || !strstr(out.data, "within limits"));
+    }
+}
+
+/* One of something is not called many. */
+static void one_gated_metric_is_singular(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *document = read_example("compare-ok.json");
+    cJSON *audit = cJSON_GetObjectItemCaseSensitive(document, "audit");
+    cJSON *rows = cJSON_GetObjectItemCaseSensitive(audit, "comparisons");
+    AUTO_BUF struct buf out;
+
+    buf_init(&out, LIMIT_PAGE);
+    while (cJSON_GetArraySize(rows) > 1)
+        cJSON_DeleteItemFromArray(rows, 1);
+    render(f, "compare-ok.json", ".txt", document, &out);
+    assert_non_null(strstr(out.data, "The gated metric is within its limit."));
+}
+
 static void unknown_pages_are_not_found(void **state)
 {
     const struct fixture *f = *state;
@@ -417,6 +471,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_example_becomes_both_twins),
+        cmocka_unit_test(standing_regression_is_said),
+        cmocka_unit_test(one_gated_metric_is_singular),
         cmocka_unit_test(no_string_of_any_document_comes_out_raw),
         cmocka_unit_test(a_wholly_hostile_document_is_harmless),
         cmocka_unit_test(any_field_may_be_missing_or_strange),
