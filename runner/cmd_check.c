@@ -49,31 +49,44 @@ static int check_plans(const struct definition *d, struct err *e)
     return 0;
 }
 
-/* Sound, but no run of it could ever be compared: facts that nothing tells stay unknown. */
+/* Sound, but no run of it could ever be green: facts that nothing tells stay unknown. */
 static const struct {
     const char *key, *pointer, *text;
-} told_facts[] = {
+} warnings[] = {
     {"toolchain", "/experiment/build/toolchain",
      "build.toolchain is missing: the compiler stays an unknown fact, and no run can be compared"},
     {"allocator", "/experiment/build/allocator",
      "build.allocator is missing: the allocator stays an unknown fact, and no run can be compared"},
+    {NULL, "/policy/accept",
+     "accept holds no check: nothing would be accepted, and every run would be a FAIL"},
 };
 
-static bool lacks(const struct definition *d, size_t fact)
+/* Acceptance without a single check accepts nothing. */
+static bool has_check(const struct definition *d)
 {
-    return !json_get(json_get(d->experiment, "build"), told_facts[fact].key);
+    const cJSON *accept = json_get(d->policy, "accept");
+
+    return accept->child || json_get(d->policy, "soak") ||
+           json_get(json_get(d->experiment, "sampling"), "into");
+}
+
+static bool applies(const struct definition *d, size_t i)
+{
+    const char *key = warnings[i].key;
+
+    return key ? !json_get(json_get(d->experiment, "build"), key) : !has_check(d);
 }
 
 static void add_warnings(struct json_doc *doc, cJSON *row, const struct definition *d)
 {
     cJSON *list = json_add_array(doc, row, "warnings");
 
-    for (size_t i = 0; i < ARRAY_LEN(told_facts); i++) {
-        if (lacks(d, i)) {
+    for (size_t i = 0; i < ARRAY_LEN(warnings); i++) {
+        if (applies(d, i)) {
             cJSON *warning = json_add_object(doc, list, NULL);
 
-            json_add_string(doc, warning, "place", definition_place(d, told_facts[i].pointer));
-            json_add_string(doc, warning, "text", told_facts[i].text);
+            json_add_string(doc, warning, "place", definition_place(d, warnings[i].pointer));
+            json_add_string(doc, warning, "text", warnings[i].text);
         }
     }
 }
@@ -135,11 +148,11 @@ static void print_text(const struct cli *c, const struct definition_file *f)
         /* Flushed and checked by main. */
         (void) fprintf(c->out, "%s\n  experiment %s\n  policy     %s\n", f->gates[i].gate,
                        experiment, policy);
-        for (size_t w = 0; w < ARRAY_LEN(told_facts); w++)
-            if (lacks(&f->gates[i], w))
+        for (size_t w = 0; w < ARRAY_LEN(warnings); w++)
+            if (applies(&f->gates[i], w))
                 cli_say(c, "%s: warning: gate %s: %s",
-                        definition_place(&f->gates[i], told_facts[w].pointer), f->gates[i].gate,
-                        told_facts[w].text);
+                        definition_place(&f->gates[i], warnings[w].pointer), f->gates[i].gate,
+                        warnings[w].text);
     }
 }
 

@@ -15,30 +15,40 @@
 /* What a build system needs in the build part. */
 struct kind {
     const char *name, *file;
-    const char *build; /* %s: the target */
-    const char *allocator;
+    const char *build;  /* %s: the target */
+    const char *ignore; /* what the build leaves in the tree; NULL: the target itself */
 };
+
+#define REJECT "reject: [CFLAGS, CXXFLAGS, LDFLAGS, CPPFLAGS, RUSTFLAGS, LD_PRELOAD, 'MALLOC_*']"
 
 static const struct kind kinds[] = {
     {"meson", "meson.build",
-     "      prepare:\n        - [meson, setup, build]\n      command: [meson, compile, -C, build]\n"
-     "      executable: {from: meson-introspection, target: %s, build_dir: build}\n"
-     "      toolchain: [cc, --version]\n",
-     "malloc"},
+     "      prepare:\n        - [meson, setup, build, --buildtype=release]\n"
+     "      command: [meson, compile, -C, build]\n"
+     "      executable: {from: meson-introspection, target: %s, build_dir: build}  # EDIT\n"
+     "      toolchain: [cc, --version]\n"
+     "      env: {" REJECT "}\n",
+     "/build/"},
     {"cargo", "Cargo.toml",
-     "      command: [cargo, build, --release, --message-format=json]\n      messages: cargo-json\n"
-     "      executable: {from: cargo-messages, target: %s, kind: bin}\n      toolchain: [rustc, "
-     "--version]\n",
-     "malloc"},
+     "      command: [cargo, build, --release, --message-format=json]\n"
+     "      messages: cargo-json\n"
+     "      executable: {from: cargo-messages, target: %s, kind: bin}  # EDIT\n"
+     "      toolchain: [rustc, --version]\n"
+     "      env: {allow: [PATH, HOME], " REJECT "}\n",
+     "/target/"},
     {"cmake", "CMakeLists.txt",
-     "      prepare:\n        - [cmake, -S, ., -B, build, -DCMAKE_BUILD_TYPE=Release]\n      "
-     "command: [cmake, --build, build]\n"
-     "      executable: {from: path, path: build/%s}\n      toolchain: [cc, --version]\n",
-     "malloc"},
+     "      prepare:\n        - [cmake, -S, ., -B, build, -DCMAKE_BUILD_TYPE=Release]\n"
+     "      command: [cmake, --build, build]\n"
+     "      executable: {from: path, path: build/%s}  # EDIT\n"
+     "      toolchain: [cc, --version]\n"
+     "      env: {" REJECT "}\n",
+     "/build/"},
     {"make", "Makefile",
-     "      command: [make]\n      executable: {from: path, path: %s}\n      toolchain: [cc, "
-     "--version]\n",
-     "malloc"},
+     "      command: [make]\n"
+     "      executable: {from: path, path: %s}  # EDIT\n"
+     "      toolchain: [cc, --version]\n"
+     "      env: {" REJECT "}\n",
+     NULL},
 };
 
 static const struct kind *detect(const char *directory)
@@ -65,48 +75,65 @@ static void put_build(struct buf *b, const struct kind *k, const char *target)
     buf_puts(b, at + 2);
 }
 
+/* The simplest sound gate; everything else stands there to be uncommented. */
 static void write_gate(struct buf *b, const struct kind *k, const char *project, const char *gate,
                        const char *target, const char *class)
 {
     buf_printf(b,
-               "# A performance gate. Check it with `cleanrun check`; every key: "
-               "docs/definition.md, cleanrun help definition.\n"
-               "version: 1\nproject: %s\ngates:\n  %s:\n    class: %s\n    build:\n",
-               project, gate, class);
+               "# A performance gate. Edit the names marked EDIT, then: cleanrun check; cleanrun run "
+               "%s.\n"
+               "# Every key: cleanrun help definition, man cleanrun.yaml.\n"
+               "version: 1\nproject: %s  # EDIT: owner/name\ngates:\n  %s:\n"
+               "    class: %s  # EDIT: your name for this kind of machine\n    build:\n",
+               gate, project, gate, class);
     put_build(b, k, target);
-    buf_printf(b, "      allocator: %s\n", k->allocator);
-    buf_puts(b, "      env: {allow: [PATH, HOME], reject: [CFLAGS, LDFLAGS, CPPFLAGS, RUSTFLAGS, "
-                "LD_PRELOAD, 'MALLOC_*']}\n"
-                "      timeout: 15m\n"
-                "    run:\n"
-                "      # The program writes its JSON report to the file `report` below "
-                "$CLEANRUN_RESULTS (it makes the\n"
-                "      # directory), and a line to the descriptor $CLEANRUN_PHASE_FD when a phase "
-                "begins or ends.\n"
-                "      command: ['{executable}']\n");
-    buf_printf(b, "      report: %s/default.json\n", gate);
-    buf_puts(b, "      timeout: 10m\n"
-                "    # Without phase markers in the program: take out phases, windows, "
-                "accept.exact and the "
-                "second metric.\n"
-                "    phases:\n      markers: [window_start, window_end]\n      required: "
-                "[window_start, window_end]\n"
-                "    sampling: {interval: 100ms, into: /resources}\n"
-                "    windows:\n      steady: {start_phase: window_start, end_phase: window_end, "
-                "estimator: endpoint-bands}\n"
-                "    # Members of the report that must be equal before two runs are compared.\n"
-                "    identity:\n      - {path: /scenario, require: required}\n      - {path: "
-                "/load, require: required}\n"
-                "    accept:\n      exact:\n        - {name: window complete, path: "
-                "/resources/windows/steady/complete, equals: true}\n"
-                "    audit:\n");
-    buf_printf(b, "      paths: {required: [%s/default.json]}\n", gate);
-    buf_puts(b, "      metrics:\n"
-                "        - {path: /resources/peak_rss_mb, label: peak RSS, unit: MB, worse: "
-                "higher, tolerance_pct: 15, gated: true}\n"
-                "        - {path: /resources/windows/steady/growth_mb_per_hour, label: RSS growth, "
-                "unit: MB/h, worse: higher,"
-                " tolerance_pct: 15, floor: 100, gated: true}\n");
+    buf_printf(
+        b,
+        "      allocator: malloc\n"
+        "    run:\n"
+        "      # For a program that prints its report, one JSON object, to standard output. One "
+        "that writes it to the\n"
+        "      # file $CLEANRUN_RESULTS/%s/default.json itself has `command: ['{executable}']`.\n"
+        "      command:\n"
+        "        - sh\n"
+        "        - -c\n"
+        "        - 'mkdir -p \"$CLEANRUN_RESULTS/%s\" && exec \"$@\" "
+        ">\"$CLEANRUN_RESULTS/%s/default.json\"'\n"
+        "        - sh\n"
+        "        - '{executable}'\n"
+        "      report: %s/default.json\n"
+        "      timeout: 10m\n",
+        gate, gate, gate, gate);
+    buf_printf(
+        b,
+        "    # What the run was of: members of the report that must be equal before two runs are "
+        "compared.\n"
+        "    identity:\n"
+        "      - {path: /n, require: required}  # EDIT\n"
+        "    # What one run must keep to by itself: at least one check.\n"
+        "    accept:\n"
+        "      limits:\n"
+        "        - {name: something was measured, path: /seconds, op: '>=', value: 0, unit: s}  # EDIT\n"
+        "      # exact: [{name: nothing failed, path: /errors, equals: 0}]\n"
+        "    # What is compared with the baseline.\n"
+        "    audit:\n"
+        "      paths: {required: [%s/default.json]}\n"
+        "      metrics:\n"
+        "        - {path: /seconds, unit: s, worse: higher, tolerance_pct: 20}  # EDIT\n"
+        "        # - {path: /resources/peak_rss_mb, label: peak RSS, unit: MB, worse: higher, "
+        "tolerance_pct: 15}\n"
+        "    # Memory over time: the runner samples the program and adds `resources` to the report; "
+        "worth it for a\n"
+        "    # program that runs for seconds at least.\n"
+        "    # sampling: {interval: 100ms, into: /resources}\n"
+        "    # Growth between two moments that the program tells: a line with the name to the "
+        "descriptor\n"
+        "    # $CLEANRUN_PHASE_FD; the metric is /resources/windows/steady/growth_mb_per_hour.\n"
+        "    # phases: {markers: [window_start, window_end], required: [window_start, window_end]}\n"
+        "    # windows:\n"
+        "    #   steady: {start_phase: window_start, end_phase: window_end, estimator: "
+        "endpoint-bands}\n",
+        gate);
 }
 
 /* What is written must be accepted by our own reader. */
@@ -122,6 +149,18 @@ static int check_text(const char *text, size_t len, struct err *e)
     return 0;
 }
 
+static void tell_next(const struct cli *c, const struct kind *k, const char *gate,
+                      const char *target)
+{
+    cli_say(c, "wrote cleanrun.yaml for a %s build that makes '%s'; next:", k->name, target);
+    cli_say(c, "  edit the names marked EDIT: project, class, program, identity, check and metric");
+    cli_say(c,
+            "  echo %s%s >>.gitignore    # what a build leaves is no change of the source",
+            k->ignore ? k->ignore : "/", k->ignore ? "" : target);
+    cli_say(c, "  git add cleanrun.yaml .gitignore && git commit");
+    cli_say(c, "  cleanrun check && cleanrun run %s", gate);
+}
+
 static int init(struct cli *c, const struct cli_args *a, struct err *e)
 {
     const struct kind *k = detect(c->directory);
@@ -135,7 +174,8 @@ static int init(struct cli *c, const struct cli_args *a, struct err *e)
     if (!k)
         return err_set(e, ERR_USAGE, "init.build",
                        "no meson.build, Cargo.toml, CMakeLists.txt or Makefile here; for another "
-                       "build start from docs/definition.md");
+                       "build write cleanrun.yaml by hand: cleanrun help definition, man "
+                       "cleanrun.yaml");
     if (!text_is_slug(gate) || !text_is_project(project) || !text_is_slug(class) ||
         !text_is_name(target))
         return err_set(
@@ -150,11 +190,7 @@ static int init(struct cli *c, const struct cli_args *a, struct err *e)
     if (file_open_dir(c->directory, &dir, e) < 0 ||
         file_create_at(dir, "cleanrun.yaml", b.data, b.len, 0644, e) < 0)
         return -1;
-    cli_say(
-        c,
-        "wrote cleanrun.yaml for a %s build that makes '%s': set project, class, report, identity "
-        "and metrics; then: cleanrun check, cleanrun run %s",
-        k->name, target, gate);
+    tell_next(c, k, gate, target);
     return 0;
 }
 

@@ -197,6 +197,75 @@ static void a_first_run_that_could_not_be_a_baseline_says_why(void **state)
     first_run("path: /results/n,", "path: /load,", "NC-METRIC-INVALID", "is object, not a number");
 }
 
+static const char printing_program[] = "#include <stdio.h>\n"
+                                       "int main(void)\n"
+                                       "{\n"
+                                       "    return printf(\"{\\\"size\\\": 7, \\\"cost\\\": 1.5}\\n\") < 0;\n"
+                                       "}\n";
+
+static void edit(char **text, const char *from, const char *to)
+{
+    char *at = strstr(*text, from), *made = NULL;
+
+    if (!at)
+        fail_msg("no '%s' in:\n%s", from, *text);
+    assert_true(asprintf(&made, "%.*s%s%s", (int) (at - *text), *text, to, at + strlen(from)) >= 0);
+    free(*text);
+    *text = made;
+}
+
+/* From a Makefile and a program that prints its report to a comparison, with names edited and nothing else. */
+static void what_init_writes_is_measured_and_compared(void **state)
+{
+    static const char *const add[] = {"add", ".", NULL};
+    static const char *const commit[] = {"commit", "-q", "-m", "gate", NULL};
+    static const char *const examples[] = {"# exact:", "# - {path: /resources/peak",
+                                           "# sampling: {", "# phases: {", "# windows:",  "#   steady:"};
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *yaml = test_join(p.repo, "cleanrun.yaml"), *ignore = test_join(p.repo, ".gitignore");
+
+    assert_int_equal(unlink(yaml), 0);
+    assert_int_equal(unlink(ignore), 0);
+    test_write_text(p.repo, "prog.c", printing_program);
+    test_write_text(p.repo, "Makefile", "prog: prog.c\n\tcc -O1 -o $@ $<\n");
+    project_cleanrun(&p, (const char *const[]){"init", "--gate", "first", "--target", "prog", NULL}, NULL, &r);
+    assert_told(&r, 0, "echo /prog >>.gitignore");
+    test_run_fini(&r);
+    test_write_text(p.repo, ".gitignore", "/prog\n"); /* as told */
+    char *text = test_read_path(yaml, NULL);
+
+    edit(&text, "{path: /n,", "{path: /size,");
+    edit(&text, "path: /seconds, op", "path: /cost, op");
+    edit(&text, "- {path: /seconds,", "- {path: /cost,");
+    test_write_text(p.repo, "cleanrun.yaml", text);
+    project_git(&p, add);
+    project_git(&p, commit);
+    project_cleanrun(&p, (const char *const[]){"check", NULL}, NULL, &r);
+    assert_int_equal(r.code, 0);
+    assert_null(strstr(r.err, "warning"));
+    test_run_fini(&r);
+    project_cleanrun(&p, (const char *const[]){"run", "first", "--json", NULL}, NULL, &r);
+    assert_told(&r, 3, "");
+    if (!strstr(r.out, "\"could_be_baseline\":true"))
+        fail_msg("%s", r.out);
+    test_run_fini(&r);
+    /* The examples in the comments are sound as well. */
+    for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++)
+        edit(&text, examples[i], examples[i] + 2);
+    test_write_text(p.repo, "cleanrun.yaml", text);
+    project_cleanrun(&p, (const char *const[]){"check", NULL}, NULL, &r);
+    assert_told(&r, 0, "");
+    test_run_fini(&r);
+    free(text);
+    free(ignore);
+    free(yaml);
+    project_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_failed_build_shows_the_end_of_its_log),
         cmocka_unit_test(a_repository_without_a_commit_is_told_to_commit),
         cmocka_unit_test(a_foreign_owner_is_told_gits_remedy),
+        cmocka_unit_test(what_init_writes_is_measured_and_compared),
         cmocka_unit_test(a_first_run_that_could_not_be_a_baseline_says_why),
     };
 

@@ -306,6 +306,7 @@ static void check_tells_where_a_definition_is_wrong(void **state)
     SAY(&s, "check", file);
     assert_said(&s, 0, "experiment ", "cleanrun.yaml:5:5: warning: gate g: build.toolchain is missing");
     assert_null(strstr(s.err, "build.allocator"));
+    assert_non_null(strstr(s.err, "cleanrun.yaml:14:5: warning: gate g: accept holds no check"));
     said_fini(&s);
     SAY(&s, "check", file, "--json");
     assert_said(&s, 0, "\"text\": \"build.toolchain is missing", NULL);
@@ -339,8 +340,9 @@ static void fingerprint_and_doctor_speak_json(void **state)
     SAY(&s, "fingerprint", dir, "--json");
     assert_int_equal(s.code, 0);
     assert_int_equal(json_parse(s.out, strlen(s.out), NULL, &j, &e), 0);
-    assert_int_equal(cJSON_GetArraySize(j), 9);
+    assert_int_equal(cJSON_GetArraySize(j), 10);
     assert_true(cJSON_IsFalse(json_get(j, "dirty")));
+    assert_true(cJSON_IsNumber(json_get(j, "ignored")));
     cJSON_Delete(j);
     said_fini(&s);
     SAY(&s, "fingerprint", dir, "--scheme", "nonsense");
