@@ -8,9 +8,10 @@
 
 #define SNAPSHOT_DIR "baseline"
 
+/* The manifest is the one that was named, and what it lists is not what is there: broken evidence. */
 static int differs(const char *what, struct err *e)
 {
-    return err_set(e, ERR_USAGE, "reference.differs", "reviewed baseline content differs: %s",
+    return err_set(e, ERR_TRUST, "reference.differs", "reviewed baseline content differs: %s",
                    what);
 }
 
@@ -45,8 +46,11 @@ static int read_manifest(struct reference *r, const char *sha256, struct err *e)
         return err_wrap(e, "baseline");
     }
     r->manifest_digest = digest_of(bytes, len);
+    /* Another manifest than the caller named: nothing says which of the two is right (decisions U18). */
     if (!digest_equal(&r->manifest_digest, &wanted))
-        return differs(MANIFEST_NAME, e);
+        return err_set(e, ERR_USAGE, "reference.other",
+                       "reviewed baseline content differs: " MANIFEST_NAME
+                       " is not the one that --baseline-sha256 names");
     if (manifest_parse(bytes, len, &r->manifest, e) < 0) {
         e->kind = ERR_USAGE;
         return err_wrap(e, "baseline");
