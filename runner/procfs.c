@@ -1,6 +1,9 @@
 #include "runner/procfs.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -10,6 +13,10 @@
 
 #define PSEUDO_MAX LIMIT_MIB(1)
 #define BLANKS " \t\r\n"
+#define LIST_BYTES 4096
+#define LONGEST_NUMBER 20
+#define STAT_TEXT_MAX 2048
+#define LOOKS_MAX 16
 
 int sysroot_open(const char *path, struct sysroot *out, struct err *e)
 {
@@ -98,6 +105,123 @@ size_t procfs_numbers(const char *text, uint64_t *out, size_t max)
         text += len;
     }
     return n;
+}
+
+bool procfs_is_gone(int error_number)
+{
+    return error_number == ENOENT || error_number == ESRCH;
+}
+
+/* Numbers of text[0..len); returns where a last one begins that may go on. */
+static size_t take_numbers(const char *text, size_t len, void (*each)(void *, uint64_t),
+                           void *context)
+{
+    size_t at = 0;
+
+    for (;;) {
+        size_t end;
+        uint64_t v = 0;
+
+        while (at < len && strchr(BLANKS, text[at]))
+            at++;
+        for (end = at; end < len && !strchr(BLANKS, text[end]);)
+            end++;
+        if (end == len)
+            return at;
+        if (num_parse_u64(text + at, end - at, UINT64_MAX, &v))
+            each(context, v);
+        at = end;
+    }
+}
+
+bool procfs_each_number(int fd, void (*each)(void *context, uint64_t number), void *context)
+{
+    char text[LIST_BYTES];
+    size_t kept = 0; /* bytes of a number whose end was not read yet */
+    off_t offset = 0;
+
+    for (;;) {
+        ssize_t n = pread(fd, text + kept, sizeof(text) - 1 - kept, offset);
+
+        if (n < 0)
+            return procfs_is_gone(errno);
+        offset += n;
+        /* The kernel fills a page as far as whole entries go: much less is the end. */
+        bool last = n == 0 || (offset == n && (size_t) n < sizeof(text) / 2);
+        size_t len = kept + (size_t) n;
+
+        if (last)
+            text[len++] = ' ';
+        size_t from = take_numbers(text, len, each, context);
+
+        if (last)
+            return true;
+        kept = len - from;
+        if (kept > LONGEST_NUMBER) {
+            errno = EINVAL;
+            return false;
+        }
+        memmove(text, text + from, kept);
+    }
+}
+
+/* One look at all threads; UNKNOWN with errno, a "gone" one when a thread ended meanwhile. */
+static enum proc_live look_at_threads(DIR *dir, struct proc_stat *out)
+{
+    enum proc_live found = PROC_LIVE_NONE;
+    int why = 0;
+
+    for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
+        char name[300], text[STAT_TEXT_MAX];
+        struct proc_stat st;
+
+        if (d->d_name[0] == '.')
+            continue;
+        (void) snprintf(name, sizeof(name), "%s/stat", d->d_name); /* fits */
+        AUTO_FD int fd = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+
+        if (n < 0) {
+            found = PROC_LIVE_UNKNOWN;
+            why = why && !procfs_is_gone(why) ? why : errno;
+            continue;
+        }
+        text[n] = '\0';
+        if (!proc_stat_parse(text, &st) || st.state == 'Z' || st.state == 'X' || st.rss_pages == 0)
+            continue;
+        *out = st;
+        return PROC_LIVE_FOUND;
+    }
+    errno = why;
+    return found;
+}
+
+enum proc_live proc_live_thread(const struct sysroot *root, pid_t pid, struct proc_stat *out)
+{
+    char name[64];
+
+    (void) snprintf(name, sizeof(name), "proc/%d/task", (int) pid); /* fits */
+    /* Threads may end between the list and the look, also the one that started another: then the
+     * next look is at a new list. */
+    for (int i = 0; i < LOOKS_MAX; i++) {
+        int fd = openat(root->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+        if (!dir) {
+            int why = errno;
+
+            if (fd >= 0)
+                (void) close(fd); /* was only read */
+            return procfs_is_gone(why) ? PROC_LIVE_NONE : PROC_LIVE_UNKNOWN;
+        }
+        enum proc_live found = look_at_threads(dir, out);
+        int why = errno;
+
+        (void) closedir(dir); /* was only read */
+        if (found != PROC_LIVE_UNKNOWN || !procfs_is_gone(why))
+            return found;
+    }
+    return PROC_LIVE_UNKNOWN;
 }
 
 /* Fields after the state, so index 0 is field 4 of proc(5). */

@@ -42,6 +42,24 @@ struct proc_stat {
 /* /proc/PID/stat, whose second field may hold anything: fields are counted from the last ')'. */
 bool proc_stat_parse(const char *text, struct proc_stat *out);
 
+/* Calls `each` with every number of a white-space separated list that may be longer than any
+ * buffer (task/TID/children): a number that a read cuts is joined with its rest, never taken for
+ * two. False, with errno, when it can't be read to its end; a process that is gone has none. */
+bool procfs_each_number(int fd, void (*each)(void *context, uint64_t number),
+                        void *context) MUST_CHECK;
+
+/* A process whose first thread ended before the others: the kernel shows it as a zombie without
+ * memory, although the others go on. */
+enum proc_live {
+    PROC_LIVE_FOUND, /* *out: what a thread that runs says; memory is that of the whole process */
+    PROC_LIVE_NONE,  /* no thread has memory: it is ending, or gone */
+    PROC_LIVE_UNKNOWN,
+};
+enum proc_live proc_live_thread(const struct sysroot *root, pid_t pid,
+                                struct proc_stat *out) MUST_CHECK;
+/* Whether an error of open or read says that the process or thread is no more. */
+bool procfs_is_gone(int error_number) MUST_CHECK;
+
 /* First line of /proc/stat, in ticks. */
 struct cpu_times {
     uint64_t busy, idle, steal; /* busy holds everything but idle, iowait and steal */

@@ -240,6 +240,18 @@ static int judge_noise(struct run *r, struct err *e)
     return 0;
 }
 
+/* Numbers of a part of the program would be smaller ones of the whole. */
+static int judge_samples(const struct run *r, struct err *e)
+{
+    const char *why = "";
+    size_t n = sampler_incomplete(r->measure.sampler, &why);
+
+    if (n > 0)
+        return err_set(e, ERR_SYS, "run.samples", "%zu samples don't count the whole program: %s",
+                       n, why);
+    return 0;
+}
+
 int run_measure(struct run *r, struct err *e)
 {
     char *results = arena_printf(&r->arena, "%s.partial/" RESULTS_DIR, r->dir.path);
@@ -267,7 +279,7 @@ int run_measure(struct run *r, struct err *e)
     run_say(r, "measured", "%.1f s, %zu samples", (double) r->measure.loop.wall_ns / 1e9,
             sampler_count(r->measure.sampler));
     if (check_end(r, "the program", &r->measure.loop, r->measure.box.oom_kills, e) < 0 ||
-        judge_noise(r, e) < 0)
+        judge_noise(r, e) < 0 || judge_samples(r, e) < 0)
         return -1;
     return run_tidy(r, e) < 0 || write_snapshots(r, e) < 0 ? -1 : check_profile(r, e);
 }

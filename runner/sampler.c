@@ -1,5 +1,6 @@
 #include "runner/sampler.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +10,14 @@
 #include "base/clock.h"
 #include "base/num.h"
 
-#define PROCESSES_MAX 1024
-/* Beyond this a process's threads are counted, not read one by one. */
+/* Descriptors stay open of so many processes; others' files are opened at each reading, so that a
+ * large tree takes no more descriptors than a process has. */
+#define KEPT_MAX 128
+/* Beyond this a process's threads are counted, not read one by one: the processes that they started
+ * are found by a look at all processes of the machine. */
 #define THREADS_READ_MAX 256
+#define LOOKS_MAX 8
+#define PID_LIMIT 4194304 /* the kernel's own, on 64 bits */
 #define TEXT_MAX 4096
 /* Switches and I/O are the dearest to read and the least asked for: one in so many samples. */
 #define DETAIL_EVERY 4
@@ -23,7 +29,9 @@ struct reading {
 
 struct watched {
     pid_t pid;
+    bool kept; /* its descriptors */
     int stat_fd, io_fd, status_fd, children_fd;
+    uint64_t start_ticks;
     uint64_t rss_pages, threads;
     bool zombie; /* ended, not yet waited for: still listed, uses nothing */
     bool known;  /* was read before */
@@ -33,8 +41,9 @@ struct watched {
 struct sampler {
     const struct sysroot *root;
     const struct box *box;
-    struct watched processes[PROCESSES_MAX];
-    size_t n;
+    struct watched *processes; /* SAMPLER_PROCESSES_MAX; those never used take no memory */
+    size_t n, n_kept;
+    uint64_t *tracked;   /* a bit for each number a process can have */
     struct reading gone; /* sums of processes that ended */
     uint64_t ticks_per_second;
     uint64_t page_kib;
@@ -45,6 +54,12 @@ struct sampler {
     int loadavg_fd;    /* or -1 */
     char last_pid[24]; /* the machine's newest when children were looked for; "": not yet */
     bool forked;       /* since the sample before, by anybody: children are looked for */
+    bool again;        /* the next time as well: lists that change as they are read skip some */
+    bool wide;         /* a process may have children that no list read here names */
+    bool too_many;     /* from then on no sample is whole */
+    const char *why;   /* what this round lacks; NULL: nothing */
+    const char *first_why;
+    size_t incomplete;
     uint64_t round;
     size_t capacity, count, lost;
     struct sample *ring;
@@ -66,32 +81,55 @@ static void close_one(int *fd)
     *fd = -1;
 }
 
-static void unwatch(struct watched *w)
+static void lack(struct sampler *s, const char *why)
 {
+    if (!s->why)
+        s->why = why;
+}
+
+static void unwatch(struct sampler *s, struct watched *w)
+{
+    uint32_t pid = (uint32_t) w->pid;
+
+    s->tracked[pid / 64] &= ~((uint64_t) 1 << pid % 64);
     close_one(&w->stat_fd);
     close_one(&w->io_fd);
     close_one(&w->status_fd);
     close_one(&w->children_fd);
+    s->n_kept -= w->kept;
 }
 
-static void watch(struct sampler *s, pid_t pid)
+/* False when that is no news: not there, tracked already. */
+static bool watch(struct sampler *s, pid_t pid)
 {
+    struct watched w = {.pid = pid, .stat_fd = -1, .io_fd = -1, .status_fd = -1, .children_fd = -1};
     char name[64];
 
-    if (pid <= 0 || s->n == PROCESSES_MAX || sampler_tracks(s, pid))
-        return;
-    struct watched w = {.pid = pid, .stat_fd = open_in(s, pid, "stat")};
-
-    if (w.stat_fd < 0)
-        return;
-    w.io_fd = open_in(s, pid, "io");
-    w.status_fd = open_in(s, pid, "status");
-    (void) snprintf(name, sizeof(name), "task/%d/children", (int) pid); /* fits */
-    w.children_fd = open_in(s, pid, name);
+    if (pid <= 0 || sampler_tracks(s, pid))
+        return false;
+    if (s->n == SAMPLER_PROCESSES_MAX || pid >= PID_LIMIT) {
+        s->too_many = true;
+        return false;
+    }
+    if (s->n_kept < KEPT_MAX) {
+        w.stat_fd = open_in(s, pid, "stat");
+        if (w.stat_fd < 0 && procfs_is_gone(errno))
+            return false;
+        w.kept = w.stat_fd >= 0;
+    }
+    if (w.kept) {
+        w.io_fd = open_in(s, pid, "io");
+        w.status_fd = open_in(s, pid, "status");
+        (void) snprintf(name, sizeof(name), "task/%d/children", (int) pid); /* fits */
+        w.children_fd = open_in(s, pid, name);
+    }
+    s->n_kept += w.kept;
+    s->tracked[(uint32_t) pid / 64] |= (uint64_t) 1 << (uint32_t) pid % 64;
     s->processes[s->n++] = w;
+    return true;
 }
 
-/* The descriptor's text from its beginning, in s->text; false when the process is gone. */
+/* The descriptor's text from its beginning, in s->text; false, with errno, when there is none. */
 static bool read_fd(struct sampler *s, int fd)
 {
     ssize_t n = fd < 0 ? -1 : pread(fd, s->text, TEXT_MAX - 1, 0);
@@ -102,16 +140,42 @@ static bool read_fd(struct sampler *s, int fd)
     return true;
 }
 
-static void watch_listed(struct sampler *s, const char *text)
+/* The same of a process's file, whether it is kept open or not. */
+static bool read_of(struct sampler *s, const struct watched *w, int fd, const char *name)
 {
-    while (*text) {
-        size_t len = strcspn(text, " \n");
-        uint64_t pid = 0;
+    if (w->kept)
+        return read_fd(s, fd);
+    AUTO_FD int opened = open_in(s, w->pid, name);
 
-        if (num_parse_u64(text, len, INT32_MAX, &pid))
-            watch(s, (pid_t) pid);
-        text += len + strspn(text + len, " \n");
+    return opened >= 0 && read_fd(s, opened);
+}
+
+static void watch_number(void *context, uint64_t number)
+{
+    (void) watch(context, number < PID_LIMIT ? (pid_t) number : PID_LIMIT);
+}
+
+static void watch_listed(struct sampler *s, int fd)
+{
+    if (!procfs_each_number(fd, watch_number, s))
+        lack(s, "a list of child processes can't be read");
+}
+
+static void watch_children(struct sampler *s, const struct watched *w)
+{
+    char name[64];
+
+    if (w->kept && w->children_fd >= 0) {
+        watch_listed(s, w->children_fd);
+        return;
     }
+    (void) snprintf(name, sizeof(name), "task/%d/children", (int) w->pid); /* fits */
+    AUTO_FD int fd = open_in(s, w->pid, name);
+
+    if (fd >= 0)
+        watch_listed(s, fd);
+    else
+        s->wide = true; /* a kernel without these lists, or no descriptor for it */
 }
 
 /* Whether the machine has made a process or thread since the last call: /proc/loadavg ends in the
@@ -135,11 +199,37 @@ static bool has_forked(struct sampler *s)
     return true;
 }
 
-static void watch_orphans(struct sampler *s)
+/* Looks at all processes for children of those tracked; returns how many were new. */
+static size_t watch_by_parent(struct sampler *s)
 {
+    int fd = openat(s->root->fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    size_t found = 0;
 
-    if (read_fd(s, s->orphans_fd))
-        watch_listed(s, s->text);
+    if (!dir) {
+        close_one(&fd);
+        lack(s, "the machine's processes can't be listed");
+        return 0;
+    }
+    for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
+        struct proc_stat st;
+        uint64_t pid = 0;
+
+        if (!num_parse_u64(d->d_name, strlen(d->d_name), PID_LIMIT - 1, &pid) ||
+            sampler_tracks(s, (pid_t) pid))
+            continue;
+        AUTO_FD int stat = open_in(s, (pid_t) pid, "stat");
+
+        if (stat < 0 || !read_fd(s, stat)) {
+            if (!procfs_is_gone(errno))
+                lack(s, "a process's state can't be read");
+            continue;
+        }
+        if (proc_stat_parse(s->text, &st) && sampler_tracks(s, st.ppid))
+            found += watch(s, (pid_t) pid);
+    }
+    (void) closedir(dir); /* was only read */
+    return found;
 }
 
 static uint64_t find(const char *text, const char *key)
@@ -169,24 +259,30 @@ static void read_threads(struct sampler *s, const struct watched *w, struct read
     size_t read_count = 0;
 
     if (!dir) {
+        s->wide = true;
         close_one(&fd);
         return;
     }
-    for (struct dirent *d = readdir(dir); d && read_count < THREADS_READ_MAX; d = readdir(dir)) {
+    for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
         char name[300];
         uint64_t tid = 0;
 
         if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &tid) || (pid_t) tid == w->pid)
             continue;
-        read_count++;
+        if (read_count++ == THREADS_READ_MAX) {
+            s->wide = true;
+            break;
+        }
         (void) snprintf(name, sizeof(name), "%s/status", d->d_name); /* fits */
         AUTO_FD int status = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC);
         if (read_fd(s, status))
             add_switches(s->text, r);
         (void) snprintf(name, sizeof(name), "%s/children", d->d_name); /* fits */
         AUTO_FD int children = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC);
-        if (read_fd(s, children))
-            watch_listed(s, s->text);
+        if (children >= 0)
+            watch_listed(s, children);
+        else if (!procfs_is_gone(errno))
+            s->wide = true;
     }
     (void) closedir(dir); /* was only read */
 }
@@ -197,11 +293,11 @@ static void read_details(struct sampler *s, const struct watched *w, struct read
 
     r->voluntary = 0;
     r->involuntary = 0;
-    if (read_fd(s, w->io_fd)) {
+    if (read_of(s, w, w->io_fd, "io")) {
         r->read_bytes = find(s->text, "\nread_bytes:");
         r->write_bytes = find(s->text, "\nwrite_bytes:");
     }
-    if (read_fd(s, w->status_fd))
+    if (read_of(s, w, w->status_fd, "status"))
         add_switches(s->text, r);
     if (w->threads > 1)
         read_threads(s, w, r);
@@ -212,6 +308,28 @@ static void read_details(struct sampler *s, const struct watched *w, struct read
         r->involuntary = w->last.involuntary;
 }
 
+/* Memory and threads as they are now. */
+static void read_size(struct sampler *s, struct watched *w, const struct proc_stat *st)
+{
+    struct proc_stat live = *st;
+
+    w->zombie = st->state == 'Z';
+    if (w->zombie && st->threads > 1) {
+        switch (proc_live_thread(s->root, w->pid, &live)) {
+        case PROC_LIVE_FOUND:
+            w->zombie = false;
+            break;
+        case PROC_LIVE_NONE:
+            break;
+        case PROC_LIVE_UNKNOWN:
+            lack(s, "the threads of a process whose first one ended can't be read");
+            break;
+        }
+    }
+    w->rss_pages = live.rss_pages;
+    w->threads = st->threads;
+}
+
 /* False when the process is gone: its last readings are kept. */
 static bool read_process(struct sampler *s, size_t i)
 {
@@ -219,21 +337,33 @@ static bool read_process(struct sampler *s, size_t i)
     struct watched *w = &s->processes[i];
     struct reading r = w->last;
 
-    if (!read_fd(s, w->stat_fd) || !proc_stat_parse(s->text, &st) || st.state == 'X')
+    if (!read_of(s, w, w->stat_fd, "stat")) {
+        if (procfs_is_gone(errno))
+            return false;
+        lack(s, "a process of the tree can't be read");
+        return true;
+    }
+    if (!proc_stat_parse(s->text, &st)) {
+        lack(s, "a process's state is none");
+        return true;
+    }
+    /* Not kept open: the number may be another process's by now. */
+    if (st.state == 'X' || (w->known && w->start_ticks != st.start_ticks))
         return false;
+    w->start_ticks = st.start_ticks;
     r.ticks = st.user_ticks + st.system_ticks;
     r.minor = st.minor_faults;
     r.major = st.major_faults;
-    w->rss_pages = st.rss_pages;
-    w->threads = st.threads;
-    w->zombie = st.state == 'Z';
+    read_size(s, w, &st);
+    if (st.threads > THREADS_READ_MAX)
+        s->wide = true;
     /* In turn, not all in the same sample. A process with threads is read whole when one of them
      * may have a new child. */
     if (!w->known || (s->round + (uint64_t) w->pid) % DETAIL_EVERY == 0 ||
         (s->forked && st.threads > 1))
         read_details(s, w, &r);
-    if ((s->forked || !w->known) && read_fd(s, w->children_fd))
-        watch_listed(s, s->text);
+    if (s->forked || !w->known)
+        watch_children(s, w);
     w->known = true;
     w->last = r;
     return true;
@@ -256,13 +386,19 @@ int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, si
     struct sampler *s = calloc(1, sizeof(*s));
     struct box_reading r;
 
-    if (!s || !(s->ring = calloc(capacity, sizeof(*s->ring)))) {
-        free(s);
+    if (s) {
+        s->orphans_fd = -1;
+        s->loadavg_fd = -1;
+        s->ring = calloc(capacity, sizeof(*s->ring));
+        s->processes = calloc(SAMPLER_PROCESSES_MAX, sizeof(*s->processes));
+        s->tracked = calloc(PID_LIMIT / 64, sizeof(*s->tracked));
+    }
+    if (!s || !s->ring || !s->processes || !s->tracked) {
+        sampler_free(s);
         return err_set(e, ERR_NOMEM, "sampler.memory", "out of memory");
     }
     s->root = root;
     s->box = box;
-    s->orphans_fd = -1;
     s->loadavg_fd = openat(root->fd, "proc/loadavg", O_RDONLY | O_CLOEXEC);
     s->capacity = capacity;
     s->ticks_per_second = (uint64_t) sysconf(_SC_CLK_TCK);
@@ -271,7 +407,7 @@ int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, si
         box_read(box, &r);
         s->box_base_us = r.usage_us;
     }
-    watch(s, pid);
+    (void) watch(s, pid); /* a program that is gone already has no samples */
     *out = s;
     return 0;
 }
@@ -293,27 +429,26 @@ void sampler_free(struct sampler *s)
     close_one(&s->orphans_fd);
     close_one(&s->loadavg_fd);
     for (size_t i = 0; i < s->n; i++)
-        unwatch(&s->processes[i]);
+        unwatch(s, &s->processes[i]);
+    free(s->processes);
+    free(s->tracked);
     free(s->ring);
     free(s);
 }
 
-static void sum_all(struct sampler *s, struct sample *out, struct reading *sum)
+/* Reads the processes from the given one on. The list grows while it is read: children found on the
+ * way are read in the same round. */
+static void sum_from(struct sampler *s, size_t first, struct sample *out, struct reading *sum)
 {
-    s->forked = has_forked(s);
-    s->round++;
-    if (s->forked)
-        watch_orphans(s);
-    *sum = s->gone;
-    /* The list grows while it is read: children found on the way are read in the same round. */
-    for (size_t i = 0; i < s->n;) {
+    for (size_t i = first; i < s->n;) {
         struct watched *w = &s->processes[i];
 
         if (!read_process(s, i)) {
             add(&s->gone, &w->last);
             add(sum, &w->last);
-            unwatch(w);
+            unwatch(s, w);
             s->processes[i] = s->processes[--s->n];
+            s->again = true;
             continue;
         }
         add(sum, &w->last);
@@ -324,6 +459,29 @@ static void sum_all(struct sampler *s, struct sample *out, struct reading *sum)
         out->threads += (uint32_t) w->threads;
         out->processes++;
     }
+}
+
+static void sum_all(struct sampler *s, struct sample *out, struct reading *sum)
+{
+    bool forked = has_forked(s);
+    size_t first = 0;
+    int looks = 0;
+
+    s->forked = forked || s->again;
+    s->again = forked;
+    s->wide = false;
+    s->why = NULL;
+    s->round++;
+    if (s->forked && s->orphans_fd >= 0)
+        watch_listed(s, s->orphans_fd);
+    *sum = s->gone;
+    do {
+        sum_from(s, first, out, sum);
+        first = s->n;
+    } while (s->wide && s->forked && looks++ < LOOKS_MAX && watch_by_parent(s) > 0);
+    static_assert(SAMPLER_PROCESSES_MAX == 4096, "the text below says how many");
+    if (s->too_many)
+        lack(s, "more than 4096 processes");
 }
 
 static uint64_t cpu_us(const struct sampler *s, const struct reading *sum)
@@ -345,7 +503,14 @@ void sampler_take(struct sampler *s, uint64_t t_ms)
     uint64_t now = clock_monotonic_ns();
     uint64_t cpu;
 
+    if (s->count > 0 && t_ms <= s->ring[s->count - 1].t_ms)
+        return;
     sum_all(s, &x, &sum);
+    if (s->why) {
+        if (s->incomplete++ == 0)
+            s->first_why = s->why;
+        return;
+    }
     if (x.processes == 0 || x.rss_kib == 0)
         return; /* the tree is gone or just going: no memory of 0 is claimed */
     cpu = cpu_us(s, &sum);
@@ -383,10 +548,8 @@ size_t sampler_list(struct sampler *s, pid_t *out, size_t max)
 
 bool sampler_tracks(const struct sampler *s, pid_t pid)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->processes[i].pid == pid)
-            return true;
-    return false;
+    return pid > 0 && pid < PID_LIMIT &&
+           (s->tracked[(uint32_t) pid / 64] >> (uint32_t) pid % 64 & 1) != 0;
 }
 
 size_t sampler_count(const struct sampler *s)
@@ -397,6 +560,13 @@ size_t sampler_count(const struct sampler *s)
 size_t sampler_lost(const struct sampler *s)
 {
     return s->lost;
+}
+
+size_t sampler_incomplete(const struct sampler *s, const char **out_why)
+{
+    if (s->incomplete > 0)
+        *out_why = s->first_why;
+    return s->incomplete;
 }
 
 const struct sample *sampler_at(const struct sampler *s, size_t i)

@@ -3,6 +3,10 @@
  * of each process stay open, so a sample costs a few preads; new processes are found through their
  * parents' lists of children. With a box, CPU time is the kernel's own for the whole group. One
  * thread.
+ *
+ * A sample counts the whole tree or is left out: what can't be counted (more than
+ * SAMPLER_PROCESSES_MAX processes, no descriptors left) is told by sampler_incomplete, never a
+ * smaller number.
  */
 #pragma once
 
@@ -16,6 +20,8 @@
 #include "base/err.h"
 #include "runner/box.h"
 #include "runner/procfs.h"
+
+#define SAMPLER_PROCESSES_MAX 4096
 
 struct sample {
     uint64_t t_ms;
@@ -37,14 +43,17 @@ void sampler_free(struct sampler *s);
 /* Orphans of the tree become children of `reaper` (child_adopt_orphans): from now on all its
  * children are watched, so nothing leaves the sums by losing its parent between two samples. */
 void sampler_adopt(struct sampler *s, pid_t reaper);
-/* Takes one sample stamped t_ms (since the point's start). Never fails: what can't be read is left
- * out. */
+/* Takes one sample stamped t_ms (since the point's start). Never fails. Times rise: a second one of
+ * the same millisecond is dropped. */
 void sampler_take(struct sampler *s, uint64_t t_ms);
 /* The processes that run now, looked up anew; returns how many (≤ max). */
 size_t sampler_list(struct sampler *s, pid_t *out, size_t max);
 bool sampler_tracks(const struct sampler *s, pid_t pid);
 size_t sampler_count(const struct sampler *s);
 size_t sampler_lost(const struct sampler *s);
+/* How many samples were left out because they would not have counted everything; *out_why: what the
+ * first of them lacked, static, untouched when none. */
+size_t sampler_incomplete(const struct sampler *s, const char **out_why);
 const struct sample *sampler_at(const struct sampler *s, size_t i);
 uint64_t sampler_cpu_us(const struct sampler *s); /* of everything seen so far */
 /* CSV with its header line. */

@@ -103,9 +103,10 @@ static uint64_t cpu_us(void)
            (uint64_t) u.ru_utime.tv_usec + (uint64_t) u.ru_stime.tv_usec;
 }
 
-static void take(struct watch *w)
+/* later_ms: samples must rise, also those that follow each other at once. */
+static void take(struct watch *w, uint64_t later_ms)
 {
-    sampler_take(w->sampler, (clock_monotonic_ns() - w->start_ns) / NS_PER_MS);
+    sampler_take(w->sampler, (clock_monotonic_ns() - w->start_ns) / NS_PER_MS + later_ms);
     interference_tick(w->interference);
 }
 
@@ -114,8 +115,8 @@ static void take_warm(struct watch *w)
 {
     uint64_t before = cpu_us();
 
-    for (int i = 0; i < WARM_ROUNDS; i++)
-        take(w);
+    for (uint64_t i = 0; i < WARM_ROUNDS; i++)
+        take(w, i + 1);
     w->warm_us = cpu_us() - before;
 }
 
@@ -136,7 +137,7 @@ static int on_sample(void *context, uint64_t missed, struct err *e)
     if (w->last_ns - w->first_ns >= w->seconds * 1000 * NS_PER_MS)
         take_warm(w);
     else
-        take(w);
+        take(w, 0);
     return 0;
 }
 

@@ -1,12 +1,14 @@
 /* Parsing of /proc texts, and facts, readings and interference below a made-up root. */
 #include "tests/lib/support.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <cjson/cJSON.h>
 
+#include "base/buf.h"
 #include "base/json_in.h"
 #include "experiment/facts.h"
 #include "runner/box.h"
@@ -476,9 +478,74 @@ static void box_holds_a_real_child_where_cgroup_v2_is_writable(void **state)
     box_close(&box);
 }
 
+struct listed {
+    uint64_t count, next;
+};
+
+static void expect_next(void *context, uint64_t number)
+{
+    struct listed *l = context;
+
+    assert_int_equal(number, l->next);
+    l->next += 7;
+    l->count++;
+}
+
+/* No number is taken for two where a read ends, whatever their lengths. */
+static void a_long_list_is_read_whole(void **state)
+{
+    static const uint64_t firsts[] = {1, 95, 996, 9990, 99983, 999999};
+    char *dir = test_dir_new();
+    struct buf text;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(firsts); i++) {
+        struct listed l = {.next = firsts[i]};
+        AUTO_FREE char *path = NULL;
+
+        buf_init(&text, 1 << 20);
+        for (uint64_t k = 0; k < 3000; k++)
+            buf_printf(&text, "%lu ", firsts[i] + k * 7);
+        test_write_text(dir, "children", text.data);
+        buf_fini(&text);
+        assert_true(asprintf(&path, "%s/children", dir) > 0);
+        AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        assert_true(procfs_each_number(fd, expect_next, &l));
+        assert_int_equal(l.count, 3000);
+    }
+    test_dir_free(dir);
+    assert_false(procfs_each_number(-1, expect_next, NULL));
+}
+
+static void threads_are_read_when_the_first_ended(void **state)
+{
+    char *dir = test_dir_new();
+    struct sysroot root;
+    struct proc_stat st;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    test_write_text(dir, "proc/5/task/5/stat",
+                    "5 (a) Z 1 5 5 0 -1 0 9 0 0 0 1 2 0 0 20 0 2 0 100 0 0 0\n");
+    test_write_text(dir, "proc/7/task/7/stat",
+                    "7 (a) Z 1 5 5 0 -1 0 9 0 0 0 1 2 0 0 20 0 2 0 100 0 0 0\n");
+    test_write_text(dir, "proc/5/task/6/stat",
+                    "6 (a) S 1 5 5 0 -1 0 9 0 0 0 1 2 0 0 20 0 2 0 100 1 77 0\n");
+    assert_int_equal(sysroot_open(dir, &root, &e), 0);
+    assert_int_equal(proc_live_thread(&root, 5, &st), PROC_LIVE_FOUND);
+    assert_int_equal(st.rss_pages, 77);
+    assert_int_equal(proc_live_thread(&root, 7, &st), PROC_LIVE_NONE);
+    assert_int_equal(proc_live_thread(&root, 8, &st), PROC_LIVE_NONE);
+    sysroot_close(&root);
+    test_dir_free(dir);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_list_is_read_whole),
+        cmocka_unit_test(threads_are_read_when_the_first_ended),
         cmocka_unit_test(stat_is_parsed_from_the_last_parenthesis),
         cmocka_unit_test(cpu_times_and_pressure_are_parsed),
         cmocka_unit_test(every_fact_is_read),

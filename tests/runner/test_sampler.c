@@ -2,11 +2,14 @@
 #include "tests/lib/support.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -303,6 +306,270 @@ static void a_tree_that_is_gone_leaves_no_sample(void **state)
     sysroot_close(&root);
 }
 
+/* A process group of its own that ends with the test; `body` says on the pipe that it is there. */
+static pid_t start_group(void (*body)(int ready))
+{
+    int ready[2];
+    char byte = 0;
+    pid_t pid;
+
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void) setpgid(0, 0);
+        (void) prctl(PR_SET_PDEATHSIG, (unsigned long) SIGKILL, 0L, 0L, 0L);
+        body(ready[1]);
+        for (;;)
+            pause_ms(1000);
+    }
+    (void) close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void) close(ready[0]);
+    return pid;
+}
+
+static void end_group(pid_t pid)
+{
+    (void) kill(-pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* One sample of the tree; fails the test when it was not whole. */
+static struct sample sample_of(pid_t pid)
+{
+    struct sysroot root;
+    struct sampler *s = NULL;
+    struct err e = ERR_INIT;
+    struct sample x;
+    const char *why = "";
+
+    assert_int_equal(sysroot_open("/", &root, &e), 0);
+    assert_int_equal(sampler_new(&root, pid, NULL, 4, &s, &e), 0);
+    sampler_take(s, 1);
+    assert_int_equal(sampler_incomplete(s, &why), 0);
+    assert_string_equal(why, "");
+    assert_int_equal(sampler_count(s), 1);
+    x = *sampler_at(s, 0);
+    sampler_free(s);
+    sysroot_close(&root);
+    return x;
+}
+
+static void say_ready(int ready)
+{
+    if (write(ready, "r", 1) != 1)
+        _exit(4);
+}
+
+static pthread_t first_thread;
+
+static void *outlive_the_first(void *arg)
+{
+    const int *ready = arg;
+
+    (void) pthread_join(first_thread, NULL);
+    take_mib(48);
+    say_ready(*ready);
+    while (pause() < 0)
+        continue;
+    return NULL;
+}
+
+static void end_first_thread(int ready)
+{
+    static int descriptor;
+    pthread_t thread;
+
+    descriptor = ready;
+    first_thread = pthread_self();
+    if (pthread_create(&thread, NULL, outlive_the_first, &descriptor) != 0)
+        _exit(5);
+    pthread_exit(NULL);
+}
+
+/* The kernel shows such a process as a zombie without memory. */
+static void a_process_outlives_its_first_thread(void **state)
+{
+    pid_t pid = start_group(end_first_thread);
+    struct sample x;
+
+    (void) state;
+    pause_ms(50); /* joined is a little before ended */
+    x = sample_of(pid);
+    end_group(pid);
+    assert_int_equal(x.processes, 1);
+    assert_true(x.rss_kib >= 48 * 1024);
+}
+
+#define MANY 800
+
+static void have_many_children(int ready)
+{
+    for (int i = 0; i < MANY; i++) {
+        pid_t child = fork();
+
+        if (child < 0)
+            _exit(5);
+        if (child == 0)
+            for (;;)
+                (void) pause();
+    }
+    say_ready(ready);
+}
+
+/* More children than a page of their numbers holds, and than there are descriptors to keep. */
+static void many_children_are_all_counted(void **state)
+{
+    struct rlimit saved, few;
+    pid_t pid = start_group(have_many_children);
+    struct sample x;
+
+    (void) state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &saved), 0);
+    few = (struct rlimit){.rlim_cur = 1024, .rlim_max = saved.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    x = sample_of(pid);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &saved), 0);
+    end_group(pid);
+    assert_int_equal(x.processes, 1 + MANY);
+}
+
+#define THREADS 400
+
+struct fork_order {
+    pthread_barrier_t all;
+    int ready;
+};
+
+static void *be_a_thread(void *arg)
+{
+    struct fork_order *order = arg;
+
+    if (pthread_barrier_wait(&order->all) == PTHREAD_BARRIER_SERIAL_THREAD) {
+        /* the last one to come: it was made after most others */
+        if (fork() == 0) {
+            take_mib(48);
+            say_ready(order->ready);
+        }
+    }
+    while (pause() < 0)
+        continue;
+    return NULL;
+}
+
+static void fork_from_the_last_thread(int ready)
+{
+    static struct fork_order order;
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    order.ready = ready;
+    (void) pthread_barrier_init(&order.all, NULL, THREADS);
+    (void) pthread_attr_init(&attr);
+    (void) pthread_attr_setstacksize(&attr, 65536);
+    for (int i = 0; i < THREADS; i++) {
+        if (pthread_create(&thread, &attr, be_a_thread, &order) != 0)
+            _exit(5);
+    }
+}
+
+static void a_child_of_the_last_thread_is_counted(void **state)
+{
+    pid_t pid = start_group(fork_from_the_last_thread);
+    struct sample x = sample_of(pid);
+
+    (void) state;
+    end_group(pid);
+    assert_int_equal(x.processes, 2);
+    assert_int_equal(x.threads, 1 + THREADS + 1);
+    assert_true(x.rss_kib >= 48 * 1024);
+}
+
+/* What can't be counted is told, and no sample is made of the rest. */
+static void check_incomplete(const struct sysroot *root, pid_t pid, const char *wanted)
+{
+    struct sampler *s = NULL;
+    struct err e = ERR_INIT;
+    const char *why = "";
+
+    assert_int_equal(sampler_new(root, pid, NULL, 4, &s, &e), 0);
+    sampler_take(s, 1);
+    sampler_take(s, 2);
+    assert_int_equal(sampler_incomplete(s, &why), 2);
+    assert_string_equal(why, wanted);
+    assert_int_equal(sampler_count(s), 0);
+    sampler_free(s);
+}
+
+static void more_processes_than_counted_are_no_sample(void **state)
+{
+    char *dir = test_dir_new();
+    char name[64];
+    struct sysroot root;
+    struct err e = ERR_INIT;
+    struct buf list;
+    AUTO_FD int fd = -1;
+
+    (void) state;
+    test_write_text(dir, "proc/1/stat",
+                    "1 (a) S 0 1 1 0 -1 0 9 0 0 0 1 2 0 0 20 0 1 0 100 1 50 0\n");
+    buf_init(&list, 1 << 20);
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 2; i <= SAMPLER_PROCESSES_MAX + 10; i++) {
+        buf_printf(&list, "%d ", i);
+        (void) snprintf(name, sizeof name, "proc/%d", i);
+        assert_int_equal(symlinkat("1", fd, name), 0);
+    }
+    test_write_text(dir, "proc/1/task/1/children", list.data);
+    assert_int_equal(sysroot_open(dir, &root, &e), 0);
+    check_incomplete(&root, 1, "more than 4096 processes");
+    sysroot_close(&root);
+    buf_fini(&list);
+    test_dir_free(dir);
+}
+
+static void without_descriptors_there_is_no_sample(void **state)
+{
+    struct sysroot root;
+    struct rlimit saved, none;
+    struct err e = ERR_INIT;
+    int lowest;
+
+    (void) state;
+    assert_int_equal(sysroot_open("/", &root, &e), 0);
+    lowest = dup(root.fd);
+    assert_true(lowest >= 0);
+    (void) close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &saved), 0);
+    none = (struct rlimit){.rlim_cur = (rlim_t) lowest, .rlim_max = saved.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    check_incomplete(&root, getpid(), "a process of the tree can't be read");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &saved), 0);
+    sysroot_close(&root);
+}
+
+/* Equal times would make the whole series useless. */
+static void two_samples_of_one_millisecond_are_one(void **state)
+{
+    struct sysroot root;
+    struct sampler *s = NULL;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    assert_int_equal(sysroot_open("/", &root, &e), 0);
+    assert_int_equal(sampler_new(&root, getpid(), NULL, 4, &s, &e), 0);
+    sampler_take(s, 500);
+    sampler_take(s, 500);
+    sampler_take(s, 499);
+    sampler_take(s, 1000);
+    assert_int_equal(sampler_count(s), 2);
+    assert_int_equal(sampler_at(s, 1)->t_ms, 1000);
+    assert_int_equal(sampler_lost(s), 0);
+    sampler_free(s);
+    sysroot_close(&root);
+}
+
 static cJSON *record_for(long ms)
 {
     struct sysroot root;
@@ -427,6 +694,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(switches_are_at_most_three_samples_old),
         cmocka_unit_test(a_full_ring_counts_what_it_loses),
         cmocka_unit_test(a_tree_that_is_gone_leaves_no_sample),
+        cmocka_unit_test(a_process_outlives_its_first_thread),
+        cmocka_unit_test(many_children_are_all_counted),
+        cmocka_unit_test(a_child_of_the_last_thread_is_counted),
+        cmocka_unit_test(more_processes_than_counted_are_no_sample),
+        cmocka_unit_test(without_descriptors_there_is_no_sample),
+        cmocka_unit_test(two_samples_of_one_millisecond_are_one),
         cmocka_unit_test(a_competing_busy_loop_is_recorded),
         cmocka_unit_test(a_sample_of_twenty_processes_is_cheap),
     };
