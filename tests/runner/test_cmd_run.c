@@ -636,14 +636,12 @@ static void killed_runner_leaves_no_half_evidence(void **state)
     assert_int_equal(r.code, 3);
     test_run_fini(&r);
     /* Neither is anything left of the temporary files of those that were killed. */
-    char *scratch = test_join(p.state, "cleanrun/scratch");
-    const char *const list[] = {"ls", "-A", scratch, NULL};
+    const char *const list[] = {"find", p.dir, "-path", "*/scratch/*", NULL};
 
     test_run(list, NULL, NULL, NULL, &r);
     assert_int_equal(r.code, 0);
-    assert_string_equal(r.out, "");
+    assert_string_equal(r.out, ""); /* the directory itself may not be there at all */
     test_run_fini(&r);
-    free(scratch);
     free(done);
     project_free(&p);
 }
