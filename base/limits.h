@@ -64,4 +64,5 @@
 #define LIMIT_CONNECTION_MEMORY LIMIT_KIB(128)
 #define LIMIT_QUEUE 512                    /* ingest jobs waiting */
 #define LIMIT_PROJECT_GATES 256            /* gates, each in one class, of one project: a commit's check names all of them */
+#define LIMIT_COMMIT_UPLOADS 2048          /* kept runs and refused uploads of one commit: its check names all of them */
 #define LIMIT_PAGE LIMIT_MIB(4)            /* one rendered page */

@@ -1,5 +1,7 @@
 /* One upload from envelope to answer, on the calling thread. */
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,12 +318,43 @@ static int count_gates(const struct job *j, const char *machine_class, bool *out
     return 0;
 }
 
-/* What a key has signed may name any gate, and the check of a commit names every gate there ever
- * was: a project has room for so many. One more is refused, and not kept as an attempt, which would
- * be one more. */
+static int no_room(struct job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int no_room(struct job *j, const char *format, ...)
+{
+    char text[ERR_TEXT_MAX];
+    va_list ap;
+
+    va_start(ap, format);
+    (void) vsnprintf(text, sizeof text, format, ap); /* may be cut */
+    va_end(ap);
+    j->out->outcome = INGEST_CONFLICT;
+    err_set(&j->out->err, ERR_CONFLICT, "ingest.room", "%s", text);
+    return 0;
+}
+
+static int count_uploads(const struct job *j, const char *commit, int64_t *out_n, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
+
+    if (store_read_open(j->store, &r, e) < 0)
+        return -1;
+    q = query_begin(r.db, SQL_COMMIT_COUNT);
+    query_int(&q, j->project.id);
+    query_text(&q, commit);
+    if (query_one(&q, "commit", e) < 0)
+        return -1;
+    *out_n = query_get_int(&q, 0);
+    return 0;
+}
+
+/* What a key has signed may name any gate, and may come any number of times; the check of a commit
+ * names every gate there ever was, and every upload: there is room for so many. One more is refused,
+ * and not kept as an attempt, which would be one more. */
 static int check_room(struct job *j, bool *out_done, struct err *e)
 {
     const struct keyring_entry *signer = job_signer(j, NULL);
+    const cJSON *commit = json_get(json_get(j->statement.predicate, "source"), "commit");
     bool known = false;
     int64_t n = 0;
 
@@ -330,16 +363,25 @@ static int check_room(struct job *j, bool *out_done, struct err *e)
         return 0;
     if (count_gates(j, signer->machine_class, &known, &n, e) < 0)
         return -1;
-    if (known || n < LIMIT_PROJECT_GATES)
+    if (!known && n >= LIMIT_PROJECT_GATES) {
+        *out_done = true;
+        return no_room(j,
+                       "gate %s in class %s is new, and the project has %" PRId64
+                       " gates already (limit %d): nothing was stored; measure one of its gates, "
+                       "or use another project",
+                       j->request->gate, signer->machine_class, n, LIMIT_PROJECT_GATES);
+    }
+    if (!cJSON_IsString(commit))
+        return 0;
+    if (count_uploads(j, commit->valuestring, &n, e) < 0)
+        return -1;
+    if (n < LIMIT_COMMIT_UPLOADS)
         return 0;
     *out_done = true;
-    j->out->outcome = INGEST_CONFLICT;
-    err_set(&j->out->err, ERR_CONFLICT, "ingest.gates",
-            "gate %s in class %s is new, and the project has %" PRId64
-            " gates already (limit %d): nothing was stored; measure one of its gates, or use "
-            "another project",
-            j->request->gate, signer->machine_class, n, LIMIT_PROJECT_GATES);
-    return 0;
+    return no_room(j,
+                   "commit %.64s has %" PRId64 " uploads already (limit %d): nothing was stored; "
+                   "make a new commit to measure again",
+                   commit->valuestring, n, LIMIT_COMMIT_UPLOADS);
 }
 
 static int judge_evidence(struct job *j, struct err *e)

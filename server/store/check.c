@@ -322,29 +322,35 @@ static int answer_row(struct check *c, struct check_row *r, struct err *e)
     return r->description ? 0 : arena_full(e);
 }
 
-static void write_row(const struct check_row *r, const char *project, struct json_doc *d,
-                      cJSON *list)
+static void write_attempts(const struct check_row *r, struct json_doc *d, cJSON *o)
 {
-    cJSON *o = json_add_object(d, list, NULL);
-    const struct check_attempt *by = r->decided_by;
-    cJSON *attempts;
+    cJSON *attempts = json_add_array(d, o, "attempts");
 
-    json_add_string(d, o, "gate", r->gate);
-    json_add_string(d, o, "class", r->machine_class);
-    json_add_string(d, o, "verdict", verdict_word(r->verdict));
-    json_add_string(d, o, "run", by ? by->run : NULL);
-    json_add_string(d, o, "description", r->description);
-    attempts = json_add_array(d, o, "attempts");
     for (const struct check_attempt *a = r->first; a; a = a->next) {
         cJSON *item = json_add_object(d, attempts, NULL);
 
         json_add_string(d, item, "run", a->run);
         json_add_string(d, item, "verdict", verdict_word(a->verdict));
     }
+}
+
+static void write_row(const struct check_row *r, const struct check_question *q,
+                      struct json_doc *d, cJSON *list)
+{
+    cJSON *o = json_add_object(d, list, NULL);
+    const struct check_attempt *by = r->decided_by;
+
+    json_add_string(d, o, "gate", r->gate);
+    json_add_string(d, o, "class", r->machine_class);
+    json_add_string(d, o, "verdict", verdict_word(r->verdict));
+    json_add_string(d, o, "run", by ? by->run : NULL);
+    json_add_string(d, o, "description", r->description);
+    if (!q->brief)
+        write_attempts(r, d, o);
     if (by && by->complete)
         doc_run_url(d, o, "url", by->run, by->baseline);
     else
-        doc_format(d, o, "url", "/p/%s/%s", project, r->gate);
+        doc_format(d, o, "url", "/p/%s/%s", q->name, r->gate);
 }
 
 static const struct check_row *worst_row(const struct check *c)
@@ -430,7 +436,7 @@ int check_commit(struct db *db, const struct check_question *q, struct json_doc 
     if (rc == 0) {
         list = json_add_array(d, parent, "gates");
         for (size_t i = 0; i < c.n; i++)
-            write_row(&c.rows[i], q->name, d, list);
+            write_row(&c.rows[i], q, d, list);
     }
     arena_fini(&c.arena);
     return rc;

@@ -89,6 +89,7 @@ struct check_question {
     const char *name; /* of the project */
     const char *commit;
     int64_t now_us;
+    bool brief; /* without the attempts of each row */
 };
 /* check.c: what stands in the check of a run's commit, for its gate and class, instead of the run's
  * own OK. Adds "check" to parent: null when the run's verdict is not OK or the check says OK, too;

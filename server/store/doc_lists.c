@@ -250,7 +250,8 @@ static int add_commits(struct json_doc *d, struct db *db, const struct store_pro
         const struct check_question ask = {.project = p,
                                            .name = project,
                                            .commit = query_get_text(&q, 0),
-                                           .now_us = clock_realtime_us()};
+                                           .now_us = clock_realtime_us(),
+                                           .brief = true};
         cJSON *o = json_add_object(d, list, NULL);
 
         json_add_string(d, o, "commit", ask.commit);

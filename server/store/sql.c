@@ -171,6 +171,10 @@ static const struct sql_statement statements[SQL_MAX] = {
          " SELECT gate, class FROM attempts WHERE project = ?1 AND gate IS NOT NULL"
          " AND class IS NOT NULL UNION SELECT gate, class FROM baselines WHERE project = ?1)",
          false},
+    [SQL_COMMIT_COUNT] =
+        {"SELECT (SELECT count(*) FROM runs WHERE project = ?1 AND commit_id = ?2)"
+         " + (SELECT count(*) FROM attempts WHERE project = ?1 AND commit_id = ?2)",
+         false},
 
     [SQL_RUN_ADD] = {"INSERT INTO runs (run, project, gate, class, mode, status, commit_id, dirty, "
                      "fingerprint, executable,"

@@ -46,6 +46,7 @@ enum sql {
 
     SQL_GATE_KNOWN,
     SQL_GATE_COUNT,
+    SQL_COMMIT_COUNT,
 
     SQL_RUN_ADD,
     SQL_RUN_GET,

@@ -396,6 +396,49 @@ static void clock_that_steps_back_decides_nothing(void **state)
     package_free(&red);
 }
 
+static void refused_upload(struct store_fixture *f, const char *gate)
+{
+    const struct record_attempt a = {.project_id = f->project_id,
+                                     .is_signed = true,
+                                     .gate = gate,
+                                     .machine_class = PACKAGE_CLASS,
+                                     .commit = PACKAGE_COMMIT,
+                                     .code = "IN-JSON",
+                                     .detail = "why",
+                                     .problem = "{}",
+                                     .problem_len = 2,
+                                     .at_us = clock_realtime_us()};
+
+    MUST(record_attempt_add(f->store, &a, E));
+}
+
+/* The same again and again must not close the check of a commit. */
+static void uploads_of_a_commit_are_bounded(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    AUTO_JSON cJSON *j = NULL;
+    AUTO_JSON cJSON *project = NULL;
+    struct ingest_result r;
+    struct package p;
+
+    baseline(f, NULL);
+    for (int i = 0; i < LIMIT_COMMIT_UPLOADS; i++)
+        refused_upload(f, PACKAGE_GATE);
+    package_make(&(struct package_options){.executable = 2}, f->key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_int_equal(r.outcome, INGEST_CONFLICT);
+    assert_non_null(strstr(r.err.text, "make a new commit"));
+    ingest_result_fini(&r);
+    package_free(&p);
+    j = check(f, PACKAGE_COMMIT);
+    assert_int_equal(cJSON_GetArraySize(at(j, "/gates/0/attempts")), LIMIT_COMMIT_UPLOADS);
+    assert_string_equal(text_at(j, "/verdict"), "INVALID");
+    MUST(doc_project(f->store, PACKAGE_PROJECT, &project, E));
+    assert_null(at(project, "/commits/0/gates/0/attempts"));
+    store_fixture_run(f, &(struct package_options){.commit = OTHER_COMMIT}, "OK", &p);
+    package_free(&p);
+}
+
 /* A key that is registered may be stolen: it must not close the project's pages. */
 static void gates_of_a_project_are_bounded(void **state)
 {
@@ -410,19 +453,9 @@ static void gates_of_a_project_are_bounded(void **state)
     baseline(f, NULL);
     for (int i = 1; i < LIMIT_PROJECT_GATES; i++) {
         char gate[32];
-        const struct record_attempt a = {.project_id = f->project_id,
-                                         .is_signed = true,
-                                         .gate = gate,
-                                         .machine_class = PACKAGE_CLASS,
-                                         .commit = PACKAGE_COMMIT,
-                                         .code = "IN-JSON",
-                                         .detail = "why",
-                                         .problem = "{}",
-                                         .problem_len = 2,
-                                         .at_us = clock_realtime_us()};
 
         (void) snprintf(gate, sizeof gate, "many-%d", i);
-        MUST(record_attempt_add(f->store, &a, E));
+        refused_upload(f, gate);
     }
     for (int lie = 0; lie < 2; lie++) { /* sound evidence, and a refused one */
         package_make(
@@ -484,6 +517,7 @@ int main(void)
         T(damaged_regression_still_stands),
         T(clock_that_steps_back_decides_nothing),
         T(gates_of_a_project_are_bounded),
+        T(uploads_of_a_commit_are_bounded),
         T(object_exchanged_for_a_pipe_is_damage),
     };
 
