@@ -39,7 +39,7 @@
 #define LIMIT_EARLIEST_US INT64_C(1577836800000000) /* 2020: no runner existed before it */
 #define LIMIT_CLOCK_SKEW_S 300             /* how far a runner's clock may run ahead of the receiver's */
 #define LIMIT_RUN_ID_LAG_S 2               /* run id and started_at are one moment, told in whole seconds */
-#define LIMIT_WALL_SLACK_S 5               /* a stamped duration against a monotonic one: clocks are set while runs last */
+#define LIMIT_WALL_SLACK_S 1               /* one duration against another of the same run: taken a little before or after */
 
 /* Result trees and samples. */
 #define LIMIT_TREE_FILES 4096

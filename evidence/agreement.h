@@ -25,11 +25,15 @@ int agreement_check(const struct manifest *m, const struct definition *d, struct
  * none of this name. */
 struct agreement_reader {
     int (*read)(void *ctx, const char *name, cJSON **out, struct err *e);
+    /* The bytes of a member that must be there and has at most max of them (caller frees). */
+    int (*bytes)(void *ctx, const char *name, size_t max, char **out, size_t *out_len,
+                 struct err *e);
     void *ctx;
 };
 
-/* ERR_TRUST with the first thing in which the manifest differs from environment.json, host.json,
- * the reports' windows, the reports that prove conditioning steps, and the baseline's snapshot;
+/* ERR_TRUST with the first thing in which the manifest differs from environment.json, host.json and
+ * the definition's host limits, the times in them, what was executed, the files that every run
+ * leaves, the report as the program wrote it, the reports' windows, the reports that prove conditioning steps, and the baseline's snapshot;
  * other errors are the reader's. */
 int agreement_files(const struct manifest *m, const struct definition *d,
                     const struct agreement_reader *reader, struct err *e) MUST_CHECK;

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "evidence/agreement.h"
+#include "evidence/agreement_parts.h"
 #include "experiment/environment.h"
 #include "experiment/pointer.h"
 #include "experiment/proof.h"
@@ -50,8 +51,8 @@ static int differs(const char *field, const cJSON *stated, const char *other, co
 }
 
 /* Two values, or the first member in which two objects differ. */
-static int compare(const char *field, const cJSON *stated, const char *other, const cJSON *found,
-                   struct err *e)
+int agreement_compare(const char *field, const cJSON *stated, const char *other,
+                      const cJSON *found, struct err *e)
 {
     char place[160];
     const cJSON *item = NULL;
@@ -77,8 +78,8 @@ static int compare(const char *field, const cJSON *stated, const char *other, co
     return differs(field, stated, other, found, e);
 }
 
-static int read_member(const struct agreement_reader *reader, const char *name, cJSON **out,
-                       struct err *e)
+int agreement_member(const struct agreement_reader *reader, const char *name, cJSON **out,
+                     struct err *e)
 {
     if (reader->read(reader->ctx, name, out, e) < 0)
         return -1;
@@ -173,7 +174,7 @@ static int check_variables(const struct manifest *m, const char *half, const cJS
         environment_effective(record, &effective, e) < 0)
         return -1;
     (void) snprintf(field, sizeof field, "environment of the %s", half); /* fits */
-    return compare(field, stated, "environment.json", effective, e);
+    return agreement_compare(field, stated, "environment.json", effective, e);
 }
 
 static int check_environment(const struct manifest *m, const struct definition *d,
@@ -183,7 +184,7 @@ static int check_environment(const struct manifest *m, const struct definition *
     const cJSON *ran = json_get(m->document, "environment");
     const cJSON *run = NULL;
 
-    if (read_member(reader, "environment.json", &record, e) < 0)
+    if (agreement_member(reader, "environment.json", &record, e) < 0)
         return -1;
     run = json_get(record, "run");
     if (check_variables(m, "build", pointer_get(d->experiment, "/build/env"),
@@ -196,29 +197,12 @@ static int check_environment(const struct manifest *m, const struct definition *
                           : check_variables(m, "program", pointer_get(d->experiment, "/run/env"),
                                             run, ran, e) < 0)
         return cJSON_IsNull(ran) ? differs("environment", ran, "environment.json", run, e) : -1;
-    return compare("build/rejected_patterns", pointer_get(m->document, "/build/rejected_patterns"),
+    return agreement_compare("build/rejected_patterns", pointer_get(m->document, "/build/rejected_patterns"),
                    "environment.json", json_get(record, "rejected_patterns"), e);
 }
 
-/* The program cannot have run longer than the run lasted. */
-static int check_wall(const struct manifest *m, const cJSON *host, struct err *e)
-{
-    const cJSON *wall = pointer_get(host, "/usage/wall_ms");
-    double lasted_ms = (double) (m->finished_us - m->started_us) / 1e3;
-
-    if (!wall)
-        return 0;
-    if (cJSON_IsNumber(wall) && wall->valuedouble >= 0 &&
-        wall->valuedouble <= lasted_ms + LIMIT_WALL_SLACK_S * 1e3)
-        return 0;
-    return err_set(e, ERR_TRUST, "agreement.wall",
-                   "host.json says that the program ran for %.0f ms, the manifest that the run "
-                   "lasted %.0f ms",
-                   cJSON_IsNumber(wall) ? wall->valuedouble : -1, lasted_ms);
-}
-
-static int check_host(const struct manifest *m, const struct agreement_reader *reader,
-                      struct err *e)
+static int check_host(const struct manifest *m, const struct definition *d,
+                      const struct agreement_reader *reader, struct err *e)
 {
     static const char *const keys[][2] = {
         {"machine", "facts"},
@@ -228,17 +212,17 @@ static int check_host(const struct manifest *m, const struct agreement_reader *r
     };
     AUTO_JSON cJSON *host = NULL;
 
-    if (read_member(reader, "host.json", &host, e) < 0)
+    if (agreement_member(reader, "host.json", &host, e) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         char field[32];
 
         (void) snprintf(field, sizeof field, "%s/%s", keys[i][0], keys[i][1]); /* fits */
-        if (compare(field, json_get(json_get(m->document, keys[i][0]), keys[i][1]), "host.json",
+        if (agreement_compare(field, json_get(json_get(m->document, keys[i][0]), keys[i][1]), "host.json",
                     json_get(host, keys[i][1]), e) < 0)
             return -1;
     }
-    return check_wall(m, host, e);
+    return agreement_run(m, d, host, reader, e);
 }
 
 /* Coverage: one row a window that the runner derived, in their order. */
@@ -264,7 +248,7 @@ static int check_row(const cJSON *window, const cJSON *row, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         (void) snprintf(field, sizeof field, "coverage of window %.60s, %s,", window->string,
                         keys[i][1]); /* fits */
-        if (compare(field, json_get(row, keys[i][1]), "the report", json_get(window, keys[i][0]),
+        if (agreement_compare(field, json_get(row, keys[i][1]), "the report", json_get(window, keys[i][0]),
                     e) < 0)
             return -1;
     }
@@ -379,7 +363,7 @@ static int check_snapshot(const struct manifest *m, const struct agreement_reade
         return err_set(e, ERR_TRUST, "agreement.baseline",
                        "the manifest's baseline/manifest_sha256 is %.64s, the snapshot has %s",
                        cJSON_IsString(stated) ? stated->valuestring : "null", hex);
-    if (read_member(reader, SNAPSHOT MANIFEST_NAME, &snapshot, e) < 0)
+    if (agreement_member(reader, SNAPSHOT MANIFEST_NAME, &snapshot, e) < 0)
         return -1;
     run = json_get(snapshot, "run");
     if (cJSON_IsString(run) && cJSON_IsString(id) && strncmp(id->valuestring, "b-", 2) == 0 &&
@@ -391,7 +375,7 @@ static int check_snapshot(const struct manifest *m, const struct agreement_reade
 int agreement_files(const struct manifest *m, const struct definition *d,
                     const struct agreement_reader *reader, struct err *e)
 {
-    if (check_environment(m, d, reader, e) < 0 || check_host(m, reader, e) < 0 ||
+    if (check_environment(m, d, reader, e) < 0 || check_host(m, d, reader, e) < 0 ||
         check_report(m, d, reader, e) < 0 || check_proofs(m, d, reader, e) < 0)
         return -1;
     return check_snapshot(m, reader, e);

@@ -314,9 +314,18 @@ static int read_json(void *ctx, const char *name, cJSON **out, struct err *e)
     return 0;
 }
 
+/* The reader's other half. */
+static int read_bytes(void *ctx, const char *name, size_t max, char **out, size_t *out_len,
+                      struct err *e)
+{
+    const struct work *w = (const struct work *) ctx;
+
+    return evidence_read(w->ev, name, max, out, out_len, e);
+}
+
 static int check_definition(struct work *w, struct err *e)
 {
-    const struct agreement_reader reader = {.read = read_json, .ctx = w};
+    const struct agreement_reader reader = {.read = read_json, .bytes = read_bytes, .ctx = w};
     const struct manifest *m = &w->ev->manifest;
     AUTO_DEFINITION struct definition d = {.gate = NULL};
     AUTO_FREE char *bytes = NULL;

@@ -105,6 +105,15 @@ static int judge_source(struct run *r, struct err *e)
     return write_source(r, "source-at-end.json", &r->end, e);
 }
 
+/* Now, but never earlier than the run lasted: the clock may have been set back meanwhile. */
+static int64_t finish_time(const struct run *r)
+{
+    int64_t now = clock_realtime_us();
+    int64_t least = r->started_us + (int64_t) ((clock_monotonic_ns() - r->started_ns) / 1000U);
+
+    return now > least ? now : least;
+}
+
 static int write_samples(struct finish *f, struct err *e)
 {
     struct run *r = f->run;
@@ -340,7 +349,7 @@ static int finish(struct finish *f, struct err *e)
     if (judge_source(r, e) < 0 || judge_bytes(r, e) < 0 || write_environment(r, e) < 0 ||
         write_host(r, e) < 0)
         return -1;
-    f->finished_us = clock_realtime_us();
+    f->finished_us = finish_time(r);
     f->status = r->options.build_only && r->n_faults == 0 ? "BUILD_ONLY"
                 : r->n_faults == 0                        ? "PASS"
                                                           : "FAIL";

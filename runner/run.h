@@ -56,6 +56,7 @@ struct run {
     char id[RUN_ID_SIZE];
     int64_t started_us;
     int signal_fd, lock_fd;
+    uint64_t started_ns; /* the same moment, monotonic */
     struct reference reference; /* the baseline; absent when none is given */
     struct build_result build;
     struct artifact artifact;

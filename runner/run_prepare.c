@@ -131,6 +131,7 @@ static int open_directory(struct run *r, struct err *e)
     size_t swept;
 
     r->started_us = clock_realtime_us();
+    r->started_ns = clock_monotonic_ns();
     if (rundir_new_id(r->started_us, r->id, e) < 0)
         return -1;
     if (r->state)

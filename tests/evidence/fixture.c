@@ -48,10 +48,11 @@ static const char template[] =
     ",\"TZ\":\"UTC\",\"LC_ALL\":\"C\"},"
     "\"rejected_patterns\":[\"LD_*\"],\"profile\":{}},"
     "\"environment\":{" DEFAULTS ",\"TZ\":\"CET\"},"
-    "\"machine\":{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":{}},"
-    "\"interference\":{\"before\":{},\"during\":{}},\"ticket\":null,\"baseline\":null,"
+    "\"machine\":{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":"
+    "{\"load\":0.5}},\"interference\":{\"before\":{\"secs\":1,\"other_cpu_pct\":1},\"during\":"
+    "{\"secs\":59,\"other_cpu_pct\":2}},\"ticket\":null,\"baseline\":null,"
     "\"conditioning\":{\"steps\":[],\"sha256\":\"" NO_STEPS "\"},"
-    "\"phase_markers\":[{\"phase\":\"window_start\",\"kind\":\"start\",\"elapsed_ms\":12}],"
+    "\"phase_markers\":[{\"phase\":\"window_start\",\"kind\":\"actual\",\"elapsed_ms\":12}],"
     "\"coverage\":[{\"window\":\"steady\",\"requested_secs\":5,\"actual_secs\":5.1,\"samples\":50,"
     "\"complete\":true}],"
     "\"control\":null,\"runner\":{\"version\":\"0.1.0\"},\"files\":[]}";
@@ -66,6 +67,7 @@ static const char definition_yaml[] =
     "kvcache}, env: {allow: ['LC_*', LD_BIND_NOW], reject: ['LD_*']}}\n"
     "    run: {command: ['{executable}'], report: kvcache/50000.json, env: {set: {TZ: CET}}}\n"
     "    sampling: {interval: 100ms, into: /resources}\n"
+    "    host: {limits: [{reading: load, max: 4}], quiet: {max_other_cpu_pct: 5}}\n"
     "    phases: {markers: [window_start], required: [window_start]}\n"
     "    identity: [{path: /load/rate, require: required}]\n"
     "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"
@@ -203,13 +205,17 @@ static void write_files(const struct fixture *f)
                     ",\"TZ\":\"UTC\"},\"passed\":{},\"set\":{\"TZ\":\"CET\"}},"
                     "\"rejected_patterns\":[\"LD_*\"]}\n");
     test_write_text(f->run, "host.json",
-                    "{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":{},"
-                    "\"before\":{},\"during\":{},\"usage\":{\"wall_ms\":59000}}\n");
+                    "{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":{"
+                    "\"load\":0.5},\"before\":{\"secs\":1,\"other_cpu_pct\":1},\"during\":"
+                    "{\"secs\":59,\"other_cpu_pct\":2},\"usage\":{\"wall_ms\":59000}}\n");
     test_write_text(
         f->run, "results/kvcache/50000.json",
         "{\"scenario\":\"kvcache\",\"results\":{\"rate\":50000},\"resources\":{\"windows\":{"
         "\"steady\":{\"requested_coverage_secs\":5,\"actual_coverage_secs\":5.1,"
-        "\"sample_count\":50,\"complete\":true}}}}\n");
+        "\"sample_count\":50,\"complete\":true}}},\"diagnostics\":{\"phase_markers\":"
+        "[{\"phase\":\"window_start\",\"kind\":\"actual\",\"elapsed_ms\":12}]}}\n");
+    test_write_text(f->run, "results/kvcache/50000.json.as-written",
+                    "{\"scenario\":\"kvcache\",\"results\":{\"rate\":50000}}\n");
     test_write_text(f->run, "samples/process.csv", "t_ms,rss_kib\n0,4096\n100,4100\n");
     test_write_text(f->run, "acceptance.json",
                     "{\"schema\":\"cleanrun-acceptance/1\",\"verdict\":\"PASS\"}\n");

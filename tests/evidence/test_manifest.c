@@ -80,7 +80,7 @@ static void a_valid_manifest_is_read(void **state)
     assert_string_equal(m.commit, FIXTURE_COMMIT);
     assert_string_equal(m.report, "kvcache/50000.json");
     assert_int_equal(m.finished_us - m.started_us, 60000000);
-    assert_int_equal(m.n_files, 13);
+    assert_int_equal(m.n_files, 14);
     assert_true(m.has_executable);
     assert_true(m.unchanged);
     assert_false(manifest_is_dirty(&m));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json_in.h"
@@ -401,7 +402,8 @@ static void members_must_be_what_the_manifest_lists(void **state)
     }
 }
 
-/* The same with a manifest that fits the changed file: every hash is right, the content is not. */
+/* The same with a manifest that fits the changed file (text NULL: removed): every hash is right, the
+ * content is not. */
 static const char *judge_with_file(const char *name, const char *text, const char *pointer,
                                    const char *json, char detail[ERR_TEXT_MAX])
 {
@@ -413,8 +415,10 @@ static const char *judge_with_file(const char *name, const char *text, const cha
     size_t len = 0;
 
     fixture_init(&other);
-    if (name)
+    if (name && text)
         test_write_text(other.run, name, text);
+    else if (name)
+        assert_int_equal(unlinkat(other.run_fd, name, 0), 0);
     m = fixture_manifest(&other);
     if (pointer)
         fixture_set(m, pointer, json);
@@ -422,7 +426,7 @@ static const char *judge_with_file(const char *name, const char *text, const cha
     {
         const struct change changes[] = {
             {MANIFEST_NAME, manifest, len},
-            {name ? name : "zzz", name ? text : NULL, name ? strlen(text) : 0}};
+            {name ? name : "zzz", text, text ? strlen(text) : 0}};
 
         fixture_rebuild(tar, tar_len, changes, 2, &forged);
     }
@@ -616,6 +620,89 @@ static void companions_must_agree(void **state)
     }
 }
 
+#define HOST(readings, before, during, usage)                                                      \
+    "{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":" readings                \
+    ",\"before\":" before ",\"during\":" during usage "}"
+#define LOAD "{\"load\":0.5}"
+#define BEFORE "{\"secs\":1,\"other_cpu_pct\":1}"
+#define DURING "{\"secs\":59,\"other_cpu_pct\":2}"
+#define WALL(ms) ",\"usage\":{\"wall_ms\":" ms "}"
+#define NOISY "{\"secs\":1,\"other_cpu_pct\":50}"
+#define LONG "{\"secs\":99999,\"other_cpu_pct\":2}"
+#define SHORT "{\"secs\":3,\"other_cpu_pct\":2}"
+
+/* A package whose parts contradict each other, though every hash is right. */
+static void what_a_run_left_must_agree(void **state)
+{
+    static const char profile[] = "profile/perf.data";
+    static const char host[] = "host.json";
+    static const char written[] = "results/kvcache/50000.json.as-written";
+    static const struct {
+        const char *file;
+        const char *text;
+        const char *pointer;
+        const char *json;
+        const char *detail;
+    } rows[] = {
+        {host, HOST("{\"load\":9}", BEFORE, DURING, WALL("59000")), "/machine/readings",
+         "{\"load\":9}", "host reading load is 9"},
+        {host, HOST("{}", BEFORE, DURING, WALL("59000")), "/machine/readings", "{}",
+         "host reading load is unknown"},
+        {host, HOST(LOAD, NOISY, DURING, WALL("59000")), "/interference/before", NOISY,
+         "not quiet before the run: CPU of other processes (% of a core) is 50.00, the gate allows "
+         "5.00"},
+        {host, HOST(LOAD, BEFORE, NOISY, WALL("59000")), "/interference/during", NOISY,
+         "not quiet during the run"},
+        {host, HOST(LOAD, BEFORE, "{}", WALL("59000")), "/interference/during", "{}",
+         "is unknown here and the gate limits it"},
+        {host, HOST(LOAD, BEFORE, "null", WALL("59000")), "/interference/during", "null",
+         "is unknown here and the gate limits it"},
+        {host, HOST(LOAD, BEFORE, LONG, WALL("59000")), "/interference/during", LONG,
+         "interference.during says 99999000 ms, the run lasted 60000 ms"},
+        {host, HOST(LOAD, LONG, DURING, WALL("59000")), "/interference/before", LONG,
+         "interference.before says 99999000 ms, the run lasted 60000 ms"},
+        {host, HOST(LOAD, BEFORE, SHORT, WALL("59000")), "/interference/during", SHORT,
+         "the program ran for 59000 ms, interference.during says 3000 ms"},
+        {host, HOST(LOAD, BEFORE, DURING, ""), NULL, NULL, "how long the program ran"},
+        {host, HOST(LOAD, BEFORE, DURING, WALL("-1")), NULL, NULL, "ran for -1 ms"},
+        {"samples/process.csv", "t_ms,rss_kib\n0,4096\n70000,4100\n", NULL, NULL,
+         "a sample was taken after 70000 ms, host.json says that the program ran for 59000 ms"},
+        {"samples/process.csv", "t_ms,rss_kib\n0,x\n", NULL, NULL, "samples/process.csv"},
+        {NULL, NULL, "/phase_markers/0/elapsed_ms", "1000000000",
+         "phase marker 'window_start' came after 1000000000 ms, host.json says that the program ran "
+         "for 59000 ms"},
+        {NULL, NULL, "/finished_at", "\"2024-11-29T14:15:02Z\"", "the run lasted 0 ms"},
+        {NULL, NULL, "/executable/mapped", "[]", "executed nothing of sha256 (none)"},
+        {NULL, NULL, "/executable/sha256",
+         "\"0000000000000000000000000000000000000000000000000000000000000000\"",
+         "the executable's is 0000"},
+        {NULL, NULL, "/build/profile", "{\"toolchain\":\"evil\"}",
+         "build.profile.toolchain is evil, its machine.facts.toolchain is nothing"},
+        {written, "{\"scenario\":\"kvcache\",\"results\":{\"rate\":5000}}\n", NULL, NULL,
+         "report/results is {\"rate\":50000}, results/kvcache/50000.json.as-written says "
+         "{\"rate\":5000}"},
+        {written, "{\"scenario\":\"kvcache\"}\n", NULL, NULL, "report/results is"},
+        {written, "{\"resources\":{}}\n", NULL, NULL, "not a section that a runner added"},
+        {written, "[]", NULL, NULL, "not a section that a runner added"},
+        {written, "x", NULL, NULL, "as-written"},
+        {written, NULL, NULL, NULL, "as-written' is not in the archive"},
+        {"build.log", NULL, NULL, NULL, "'build.log' is not in the archive"},
+        {"run.log", NULL, NULL, NULL, "'run.log' is not in the archive"},
+        {"samples/process.csv", NULL, NULL, NULL, "'samples/process.csv' is not in the archive"},
+        {"audit.md", NULL, NULL, NULL, "'audit.json' is in the archive, 'audit.md' is not"},
+        {profile, "x", NULL, NULL, "mode clean although 'profile/perf.data'"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char detail[ERR_TEXT_MAX] = "";
+        const char *code = judge_with_file(rows[i].file, rows[i].text, rows[i].pointer,
+                                           rows[i].json, detail);
+
+        expect(rows[i].detail, code, detail, "IN-MANIFEST", rows[i].detail);
+    }
+}
+
 /* What is accepted and what is compared must be the same report. */
 static void the_report_is_the_one_the_definition_names(void **state)
 {
@@ -781,6 +868,7 @@ int main(void)
         cmocka_unit_test(a_deep_or_huge_report_is_refused),
         cmocka_unit_test(the_manifest_must_tell_the_truth),
         cmocka_unit_test(companions_must_agree),
+        cmocka_unit_test(what_a_run_left_must_agree),
         cmocka_unit_test(the_report_is_the_one_the_definition_names),
         cmocka_unit_test(a_manifest_that_is_not_json_is_refused),
         cmocka_unit_test(an_index_made_while_receiving_gives_the_same_answer),

@@ -210,6 +210,27 @@ static void put_facts(const struct maker *k, struct buf *b)
         buf_printf(b, "%s\"%s\":\"%s\"", i ? "," : "", facts_table[i].name, k->o.fact);
 }
 
+/* As long as the last sample or marker needs; a second at least. */
+static int64_t lasted_ms(const struct maker *k)
+{
+    AUTO_SAMPLES struct samples samples = {.n = 0};
+    AUTO_JSON cJSON *markers = NULL;
+    const cJSON *marker = NULL;
+    double last = 1000;
+
+    MUST(samples_parse_csv(k->o.samples, strlen(k->o.samples), &samples, E));
+    MUST(json_parse(k->o.markers, strlen(k->o.markers), NULL, &markers, E));
+    for (size_t i = 0; i < samples.n; i++)
+        last = (double) samples.t_ms[i] > last ? (double) samples.t_ms[i] : last;
+    cJSON_ArrayForEach(marker, markers)
+    {
+        double at = json_get(marker, "elapsed_ms")->valuedouble;
+
+        last = at > last ? at : last;
+    }
+    return (int64_t) last;
+}
+
 static void write_logs(struct maker *k)
 {
     AUTO_BUF struct buf b = {.data = NULL};
@@ -233,7 +254,8 @@ static void write_logs(struct maker *k)
     buf_clear(&b);
     buf_puts(&b, "{\"facts\":{");
     put_facts(k, &b);
-    buf_printf(&b, "},\"readings\":{},\"before\":{},\"during\":{},\"usage\":{\"wall_ms\":900}}\n");
+    buf_printf(&b, "},\"readings\":{},\"before\":{},\"during\":{},\"usage\":{\"wall_ms\":%lld}}\n",
+               (long long) lasted_ms(k));
     write_file(k, "host.json", &b);
 }
 
@@ -250,6 +272,8 @@ static void put_derived(const struct maker *k, struct buf *out)
     MUST(samples_parse_csv(k->o.samples, strlen(k->o.samples), &samples, E));
     MUST(resources_derive(k->gate, &samples, markers, &section, E));
     assert_true(cJSON_AddItemToObject(report, "resources", section));
+    section = cJSON_AddObjectToObject(report, "diagnostics");
+    assert_true(cJSON_AddItemToObject(section, "phase_markers", STEAL(markers)));
     json_write(out, report, JSON_PRETTY);
 }
 
@@ -259,11 +283,18 @@ static void write_report(struct maker *k)
     AUTO_FREE char *name = NULL;
 
     tree_init(&k->tree);
-    if (k->o.build_only || k->o.report_missing)
+    if (k->o.build_only)
+        return;
+    test_write_text(k->p->run_dir, "samples/process.csv", k->o.samples);
+    if (k->o.report_missing)
         return;
     buf_init(&b, TEXT_MAX);
     if (k->o.derive)
         put_derived(k, &b);
+        assert_true(asprintf(&name, "results/%s.as-written", k->o.report_name) > 0);
+        test_write_text(k->p->run_dir, name, k->o.report);
+        free(STEAL(name));
+    }
     else if (k->o.report)
         buf_puts(&b, k->o.report);
     else
@@ -277,8 +308,6 @@ static void write_report(struct maker *k)
     write_file(k, name, &b);
     if (k->o.step_report)
         test_write_text(k->p->run_dir, "results/warm/1.json", k->o.step_report);
-    if (k->o.samples[0])
-        test_write_text(k->p->run_dir, "samples/process.csv", k->o.samples);
     MUST(tree_add(&k->tree, k->o.report_name, b.data, b.len, E));
 }
 
@@ -355,8 +384,8 @@ static void put_executable(const struct maker *k, struct buf *b)
     digest_hex(&d, hex);
     buf_printf(b,
                "\"executable\":{\"name\":\"kvcache\",\"sha256\":\"%s\",\"size\":12,\"resolved\":"
-               "\"%s\",\"mapped\":[]},",
-               hex, pointer_get(k->gate->experiment, "/build/executable/from")->valuestring);
+               "\"%s\",\"mapped\":[{\"name\":\"kvcache\",\"sha256\":\"%s\"}]},",
+               hex, pointer_get(k->gate->experiment, "/build/executable/from")->valuestring, hex);
 }
 
 /* What a runner says of the windows that it derived. */
@@ -426,7 +455,7 @@ static cJSON *make_manifest(const struct maker *k)
     (void) snprintf(started, sizeof started, "%.16s", k->p->run);
     assert_true(clock_parse_compact(started, &at));
     clock_rfc3339(at, false, started);
-    clock_rfc3339(at + 1000000, false, finished);
+    clock_rfc3339(at + lasted_ms(k) * 1000, true, finished);
     if (captured(k))
         (void) snprintf(report_name, sizeof report_name, "\"%s\"", k->o.report_name);
     digest_hex(&k->gate->experiment_digest, experiment);
