@@ -289,7 +289,7 @@ static void write_report(struct maker *k)
     if (k->o.report_missing)
         return;
     buf_init(&b, TEXT_MAX);
-    if (k->o.derive)
+    if (k->o.derive) {
         put_derived(k, &b);
         assert_true(asprintf(&name, "results/%s.as-written", k->o.report_name) > 0);
         test_write_text(k->p->run_dir, name, k->o.report);
