@@ -65,6 +65,7 @@ static void mistakes_of_the_definition_are_told_with_their_place(void **state)
             "cleanrun.yaml:13:7: no program 'no-such-runner'");
     refused("    phases:\n", "    conditioning:\n      - {name: warm, command: [no-such-step]}\n    phases:\n",
             "cleanrun.yaml:17:22: no program 'no-such-step'");
+    refused("worse: higher,", "worse: lower, floor: 5,", "worse when lower can't have a floor");
     refused("      report: s/p.json\n", "      report: s/p.json\n      workdir: no/such\n", "no/such");
     refused("      report: s/p.json\n", "      report: s/p.json\n      workdir: ../x\n",
             "'../x' must lie below the root of the source");
