@@ -324,6 +324,20 @@ static void note_faults(struct run *r)
     capture_close(&log);
 }
 
+/* A window that lacks samples because nobody took them is no failure of the program. */
+static int judge_pace(const struct finish *f, struct err *e)
+{
+    const struct run *r = f->run;
+    char why[200];
+
+    if (f->own_acceptance_failed && r->plan.sampling_into &&
+        pace_breaks_window(&r->measure.pace, json_get(r->definition->experiment, "windows"),
+                           f->markers, why, sizeof(why)))
+        return err_set(e, ERR_SYS, "run.stall",
+                       "acceptance failed, but the machine was disturbed during the run: %s", why);
+    return 0;
+}
+
 static int finish_measured(struct finish *f, struct err *e)
 {
     struct run *r = f->run;
@@ -332,6 +346,8 @@ static int finish_measured(struct finish *f, struct err *e)
     if (take_report(f, e) < 0 || accept(f, e) < 0)
         return -1;
     f->own_acceptance_failed = r->plan.mode == PLAN_CLEAN && f->acceptance_status[0] == 'F';
+    if (judge_pace(f, e) < 0)
+        return -1;
     if (f->own_acceptance_failed)
         run_fault(r, "acceptance failed");
     return 0;

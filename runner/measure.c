@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -33,6 +34,7 @@ struct point {
     struct snapshots *snapshots;
     struct interference *interference;
     struct capture log;
+    struct pace *pace;
     uint64_t start_ns;
     bool looked; /* the executable was checked through /proc */
 };
@@ -45,13 +47,24 @@ static int look(struct point *p, struct err *e)
     return mapped_scan(p->mapped, p->child.pid, e);
 }
 
+static uint64_t own_cpu_ns(void)
+{
+    struct timespec t = {0};
+
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) < 0)
+        return 0;
+    return (uint64_t) t.tv_sec * 1000000000U + (uint64_t) t.tv_nsec;
+}
+
 static int on_sample(void *context, uint64_t missed, struct err *e)
 {
     struct point *p = context;
+    uint64_t now = clock_monotonic_ns();
 
-    (void) missed; /* a missed tick is a gap in the samples, and coverage sees gaps */
+    (void) missed; /* a gap in the samples, and pace sees gaps */
     (void) e;
-    sampler_take(p->sampler, (clock_monotonic_ns() - p->start_ns) / NS_PER_MS);
+    pace_tick(p->pace, now, own_cpu_ns());
+    sampler_take(p->sampler, (now - p->start_ns) / NS_PER_MS);
     interference_tick(p->interference);
     return 0;
 }
@@ -299,7 +312,12 @@ static int supervise(struct point *p, struct pipes *pipes, const struct box *box
 
     if (look_ns > 0)
         loop.timers[loop.n_timers++] = (struct loop_timer){look_ns, look_ns, on_clock, p};
-    return loop_run(&loop, &out->loop, e);
+    pace_start(&out->pace, p->start_ns, own_cpu_ns(), every);
+    p->pace = &out->pace;
+    if (loop_run(&loop, &out->loop, e) < 0)
+        return -1;
+    pace_tick(&out->pace, p->start_ns + out->loop.wall_ns, own_cpu_ns());
+    return 0;
 }
 
 /* Everything that must exist before the program starts, so that nothing of it costs time

@@ -17,6 +17,7 @@
 #include "runner/loop.h"
 #include "runner/mapped.h"
 #include "runner/markers.h"
+#include "runner/pace.h"
 #include "runner/plan.h"
 #include "runner/procfs.h"
 #include "runner/sampler.h"
@@ -37,7 +38,7 @@ struct measure_input {
     const char *profile_path; /* absolute; NULL in clean mode */
     char *const *environment; /* the caller's */
     const char *run_id;
-    const char *fingerprint;  /* of the source, hex: the program is told */
+    const char *fingerprint; /* of the source, hex: the program is told */
     int signal_fd;
     struct arena *arena;
     void (*progress)(void *context, const char *phase, uint64_t elapsed_ms); /* NULL: none */
@@ -46,6 +47,7 @@ struct measure_input {
 
 struct measure {
     struct loop_result loop;
+    struct pace pace; /* of the samples */
     struct markers *markers;
     struct sampler *sampler;
     struct mapped *mapped;

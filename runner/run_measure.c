@@ -243,9 +243,13 @@ static int judge_noise(struct run *r, struct err *e)
 /* Numbers of a part of the program would be smaller ones of the whole. */
 static int judge_samples(const struct run *r, struct err *e)
 {
+    char still[120];
     const char *why = "";
     size_t n = sampler_incomplete(r->measure.sampler, &why);
 
+    if (pace_stood_still(&r->measure.pace, still, sizeof(still)))
+        return err_set(e, ERR_SYS, "run.stall", "the machine was disturbed during the run: %s",
+                       still);
     if (n > 0)
         return err_set(e, ERR_SYS, "run.samples", "%zu samples don't count the whole program: %s",
                        n, why);

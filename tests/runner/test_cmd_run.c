@@ -449,6 +449,27 @@ static void run_is_an_error_on_time_out(void **state)
     project_free(&p);
 }
 
+/* A runner that was stopped or not scheduled knows nothing of that time: never the program's
+ * failure, and never a green either. */
+static void run_that_stood_still_is_no_fail(void **state)
+{
+    static const char *const behaviours[] = {"stop-runner-long", "stop-runner-wrong"};
+    static const char *const words[] = {"the runner itself stood still for 1.",
+                                        "where window 'steady' has a boundary"};
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(behaviours); i++) {
+        struct project p;
+        struct test_run r;
+
+        project_new(&p, behaviours[i], NULL);
+        project_measure(&p, NULL, &r);
+        check_error(&p, &r, 6, words[i]);
+        test_run_fini(&r);
+        project_free(&p);
+    }
+}
+
 static void run_is_an_error_when_the_build_fails(void **state)
 {
     struct project p;
@@ -1247,6 +1268,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(run_fails_with_a_malformed_report),
         cmocka_unit_test(run_fails_when_the_source_is_edited_meanwhile),
         cmocka_unit_test(run_fails_acceptance_with_every_check_listed),
+        cmocka_unit_test(run_that_stood_still_is_no_fail),
         cmocka_unit_test(run_fails_without_required_markers),
         cmocka_unit_test(run_fails_when_results_cannot_be_packaged),
         cmocka_unit_test(run_is_an_error_on_time_out),

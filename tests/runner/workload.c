@@ -198,15 +198,23 @@ int main(int argc, char **argv)
     if (strcmp(how, "no-markers") != 0)
         mark("window_start");
     pause_ms(600);
+    bool stops = !strncmp(how, "stop-runner", 11);
+
+    if (stops)
+        kill(getppid(), SIGSTOP);
+    if (stops)
+        pause_ms(!strcmp(how, "stop-runner-long") ? 1500 : 500);
     if (strcmp(how, "no-markers") != 0)
         mark("window_end");
+    if (stops)
+        kill(getppid(), SIGCONT);
     if (!strcmp(how, "bad-json"))
         write_report("{\"scenario\": NaN}\n");
     else if (!strcmp(how, "array"))
         write_report("[1]\n");
     else if (!strcmp(how, "own-resources"))
         write_report("{\"scenario\": \"s\", \"load\": {\"rate\": 7}, \"resources\": {}}\n");
-    else if (!strcmp(how, "wrong"))
+    else if (!strcmp(how, "wrong") || !strcmp(how, "stop-runner-wrong"))
         write_report("{\"scenario\": \"s\", \"load\": {\"rate\": 8}, \"results\": {\"n\": 3, "
                      "\"errors\": {\"x\": 0}}}\n");
     else if (!strcmp(how, "other-name"))
