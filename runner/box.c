@@ -49,6 +49,21 @@ static int open_dir(int at, const char *name)
     return openat(at, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* The root of the cgroup v2 tree: the mount itself, or "unified" in it where v1 is mounted beside it
+ * (systemd's hybrid layout). -1: there is none. */
+static int open_root(const char *mount)
+{
+    AUTO_FD int root = open_dir(AT_FDCWD, mount);
+    AUTO_FD int unified = -1;
+
+    if (root < 0 || faccessat(root, "cgroup.controllers", R_OK, 0) == 0)
+        return fd_steal(&root);
+    unified = open_dir(root, "unified");
+    if (unified < 0 || faccessat(unified, "cgroup.controllers", R_OK, 0) < 0)
+        return -1;
+    return fd_steal(&unified);
+}
+
 void box_open(struct box *b, const char *mount, const char *self, const char *name)
 {
     char group[512];
@@ -56,9 +71,9 @@ void box_open(struct box *b, const char *mount, const char *self, const char *na
     struct box made;
 
     box_none(&made, "");
-    AUTO_FD int root = open_dir(AT_FDCWD, mount);
+    AUTO_FD int root = open_root(mount);
 
-    if (root < 0 || faccessat(root, "cgroup.controllers", R_OK, 0) < 0) {
+    if (root < 0) {
         box_none(b, "no cgroup v2 is mounted");
         return;
     }

@@ -28,9 +28,9 @@ struct box_reading {
     uint64_t throttled_us, throttled_periods;
 };
 
-/* Makes `name` below `mount` joined with this process's own group (`self`: contents of
- * /proc/self/cgroup). Never an error: without a box the run goes on with /proc alone, and the
- * manifest says which. */
+/* Makes `name` below `mount` (or its "unified", where v1 is mounted beside v2) joined with this
+ * process's own group (`self`: contents of /proc/self/cgroup). Never an error: without a box the run
+ * goes on with /proc alone, and the manifest says which. */
 void box_open(struct box *b, const char *mount, const char *self, const char *name);
 void box_none(struct box *b, const char *why);
 bool box_present(const struct box *b);

@@ -409,6 +409,19 @@ static void box_works_on_a_made_up_mount(void **state)
     box_open(&box, dir, "0::/user/../..\n", "run-1");
     assert_false(box_present(&box));
 
+    /* v1 and v2 side by side: the v2 tree is below. */
+    test_write_text(dir, "hybrid/memory/tasks", "");
+    char *hybrid = test_join(dir, "hybrid");
+
+    box_open(&box, hybrid, "0::/user\n", "run-1");
+    assert_non_null(strstr(box.why_not, "no cgroup v2 is mounted"));
+    test_write_text(dir, "hybrid/unified/cgroup.controllers", "");
+    test_write_text(dir, "hybrid/unified/user/cgroup.procs", "");
+    box_open(&box, hybrid, "0::/user\n", "run-1");
+    assert_false(box_present(&box));
+    assert_non_null(strstr(box.why_not, "cannot use the group"));
+    free(hybrid);
+
     /* As if the kernel had made them. */
     box = (struct box){.dir_fd = -1, .parent_fd = -1, .procs_fd = -1};
     test_write_text(dir, "user/run-1/cpu.stat",
