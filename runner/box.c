@@ -49,8 +49,8 @@ static int open_dir(int at, const char *name)
     return openat(at, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The root of the cgroup v2 tree: the mount itself, or "unified" in it where v1 is mounted beside it
- * (systemd's hybrid layout). -1: there is none. */
+/* The root of the cgroup v2 tree: the mount itself, or "unified" in it where v1 is mounted beside
+ * it (systemd's hybrid layout). -1: there is none. */
 static int open_root(const char *mount)
 {
     AUTO_FD int root = open_dir(AT_FDCWD, mount);

@@ -29,8 +29,8 @@ struct box_reading {
 };
 
 /* Makes `name` below `mount` (or its "unified", where v1 is mounted beside v2) joined with this
- * process's own group (`self`: contents of /proc/self/cgroup). Never an error: without a box the run
- * goes on with /proc alone, and the manifest says which. */
+ * process's own group (`self`: contents of /proc/self/cgroup). Never an error: without a box the
+ * run goes on with /proc alone, and the manifest says which. */
 void box_open(struct box *b, const char *mount, const char *self, const char *name);
 void box_none(struct box *b, const char *why);
 bool box_present(const struct box *b);

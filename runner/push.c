@@ -319,13 +319,17 @@ static void tell_reasons(struct cli *c, const cJSON *document)
     }
 }
 
-/* What stands in the commit's check instead of this run's OK. */
-static void tell_check(struct cli *c, const cJSON *document)
+/* What stands in the commit's check instead of this run's OK decides, so that measuring again until
+ * it is green gains nothing where only the exit code is looked at. */
+static void tell_check(struct cli *c, const cJSON *document, int *io_exit)
 {
     const cJSON *check = json_get(document, "check");
     const cJSON *text = json_get(check, "description");
     const cJSON *run = json_get(check, "run");
+    const cJSON *word = json_get(check, "verdict");
 
+    if (check && *io_exit == EXIT_OK)
+        *io_exit = push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL);
     if (cJSON_IsString(text))
         cli_say(c, "%s (run %s)", text->valuestring, cJSON_IsString(run) ? run->valuestring : "?");
 }
@@ -402,7 +406,7 @@ static int tell_verdict(const struct upload *u, const struct http_reply *reply, 
     if (cJSON_IsString(text))
         cli_say(u->c, "%s", text->valuestring);
     tell_reasons(u->c, j);
-    tell_check(u->c, j);
+    tell_check(u->c, j, out_exit);
     const cJSON *page = json_get(json_get(j, "links"), "page");
 
     if (cJSON_IsString(page)) {

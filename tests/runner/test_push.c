@@ -109,15 +109,15 @@ static pid_t serve(const struct script *script, const char *log_path, int *out_p
     "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n" body
 #define STATUS(line, body)                                                                         \
     "HTTP/1.1 " line "\r\nConnection: close\r\nContent-Type: "                                     \
-                     "application/problem+json\r\n\r\n" body
+    "application/problem+json\r\n\r\n" body
 #define BLOB CREATED("{\"schema\": \"cleanrun-blob/1\"}")
 
 #define PROJECT "demo/kvcache"
 #define GATE "kvcache-50k"
 /* The verdict on the bench's run; `word` is JSON. */
 #define VERDICT_OF(project, gate, run, commit, word)                                               \
-    "{\"schema\": \"cleanrun-verdict/1\", \"project\": \"" project "\", \"gate\": \"" gate          \
-    "\", \"run\": \"" run "\", \"commit\": \"" commit "\", \"description\": \"OK: 1\", "              \
+    "{\"schema\": \"cleanrun-verdict/1\", \"project\": \"" project "\", \"gate\": \"" gate         \
+    "\", \"run\": \"" run "\", \"commit\": \"" commit "\", \"description\": \"OK: 1\", "           \
     "\"reasons\": [], \"verdict\": " word "}"
 #define VERDICT(word) VERDICT_OF(PROJECT, GATE, FIXTURE_RUN, FIXTURE_COMMIT, word)
 
@@ -158,8 +158,9 @@ static void push(struct bench *b, const char *const *answers, size_t n, struct c
     pid_t server = serve(&script, b->log, &port);
 
     snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
-    const char *const argv[] = {"push",   b->archive, "--server",     url,      "--project", PROJECT,
-                                "--gate", GATE,       "--token-file", b->token, "--json",    NULL};
+    const char *const argv[] = {"push",         b->archive, "--server", url,
+                                "--project",    PROJECT,    "--gate",   GATE,
+                                "--token-file", b->token,   "--json",   NULL};
 
     run_command(&command_push, argv, r);
     kill(server, SIGKILL);
@@ -170,6 +171,38 @@ static void push(struct bench *b, const char *const *answers, size_t n, struct c
 #define PUSH(b, r, log, ...)                                                                       \
     push((b), (const char *const[]){__VA_ARGS__},                                                  \
          sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), (r), (log))
+
+/* Measuring again until it is OK: the check of the commit stays, and so does the exit code. */
+static void what_stands_in_the_check_decides_the_exit(void **state)
+{
+    static const struct {
+        const char *answer;
+        int code;
+    } cases[] = {
+        {CREATED("{\"check\": {\"verdict\": \"REGRESSION\", \"description\": \"OK, but\", "
+                 "\"run\": \"" FIXTURE_RUN "\"}, ") /* then the verdict's members */,
+         1},
+        {CREATED("{\"check\": {\"verdict\": \"FAIL\", \"description\": \"OK, but\"}, "), 4},
+        {CREATED("{\"check\": {\"verdict\": \"GREAT\"}, "), 6},
+        {CREATED("{\"check\": {}, "), 7},
+    };
+    struct bench b;
+
+    (void) state;
+    bench_new(&b);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        AUTO_FREE char *answer = NULL;
+        struct command_result r;
+        char *log = NULL;
+
+        assert_true(asprintf(&answer, "%s%s", cases[i].answer, &VERDICT("\"OK\"")[1]) > 0);
+        PUSH(&b, &r, &log, BLOB, answer);
+        assert_int_equal(r.code, cases[i].code);
+        command_result_fini(&r);
+        free(log);
+    }
+    bench_free(&b);
+}
 
 static void both_steps_are_sent_as_the_contract_says(void **state)
 {
@@ -320,7 +353,8 @@ static void an_archive_that_cannot_be_read_is_never_green(void **state)
 /* Another gate than the archive's is known before anything is sent. */
 static void an_archive_of_another_gate_is_not_sent(void **state)
 {
-    static const char *const named[][2] = {{"--gate", "other-gate"}, {"--project", "other/project"}};
+    static const char *const named[][2] = {{"--gate", "other-gate"},
+                                           {"--project", "other/project"}};
     struct fixture fx;
     struct bench b;
 
@@ -329,9 +363,9 @@ static void an_archive_of_another_gate_is_not_sent(void **state)
     fixture_init(&fx);
     fixture_seal(&fx);
     for (size_t i = 0; i < ARRAY_LEN(named); i++) {
-        const char *const argv[] = {"push",         fx.tar,      "--server",  "http://127.0.0.1:9",
-                                    "--token-file", b.token,     named[i][0], named[i][1],
-                                    NULL};
+        const char *const argv[] = {
+            "push",      fx.tar,      "--server", "http://127.0.0.1:9", "--token-file", b.token,
+            named[i][0], named[i][1], NULL};
         struct command_result r;
 
         run_command(&command_push, argv, &r);
@@ -368,9 +402,8 @@ static void an_unknown_key_is_named(void **state)
         pid_t server = serve(&script, b.log, &port);
 
         snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
-        const char *const argv[] = {"push",  fx.tar,       "--server",
-                                    url,     "--token-file", b.token,
-                                    quiet ? "-q" : NULL, NULL};
+        const char *const argv[] = {"push",         fx.tar,  "--server",          url,
+                                    "--token-file", b.token, quiet ? "-q" : NULL, NULL};
 
         run_command(&command_push, argv, &r);
         kill(server, SIGKILL);
@@ -586,11 +619,12 @@ static void token_files_must_be_private(void **state)
 #define NO_CHECK "is no check of this commit"
 #define COMMIT "c6f068d4e70ae7a6b7eefefdfe50fec8272f513e"
 #define CHECK_OF(schema, project, commit, word, gates)                                             \
-    "{\"schema\": \"" schema "\", \"project\": \"" project "\", \"commit\": \"" commit                \
-    "\", \"verdict\": \"" word "\", \"description\": \"" word " 1 of 1 gate\", \"gates\": [" gates "]}"
+    "{\"schema\": \"" schema "\", \"project\": \"" project "\", \"commit\": \"" commit             \
+    "\", \"verdict\": \"" word "\", \"description\": \"" word " 1 of 1 gate\", \"gates\": [" gates \
+    "]}"
 #define CHECK(word, gates) CHECK_OF("cleanrun-check/1", "o/p", COMMIT, word, gates)
 #define GATE_ROW(name, word)                                                                       \
-    "{\"gate\": \"" name "\", \"verdict\": \"" word "\", \"description\": \"" word                    \
+    "{\"gate\": \"" name "\", \"verdict\": \"" word "\", \"description\": \"" word                 \
     " RSS\", \"url\": \"/r/1\"}"
 
 static void status_exits_by_the_worst_verdict(void **state)
@@ -602,7 +636,8 @@ static void status_exits_by_the_worst_verdict(void **state)
     } rows[] = {
         {OK(CHECK("PENDING", "")), 8, "PENDING", NULL, NULL},
         {OK(CHECK("REGRESSION", GATE_ROW("g", "REGRESSION"))), 1,
-         "REGRESSION  1 of 1 gate\n  g                        REGRESSION       RSS\n", NULL, "/r/1"},
+         "REGRESSION  1 of 1 gate\n  g                        REGRESSION       RSS\n", NULL,
+         "/r/1"},
         {OK(CHECK("OK", GATE_ROW("g", "OK") ", " GATE_ROW("h", "OK"))), 0, "OK", NULL, NULL},
         {OK(CHECK("FAIL", GATE_ROW("g", "OK") ", " GATE_ROW("h", "FAIL"))), 4, "FAIL", NULL, NULL},
         /* A green word counts only in a whole answer about what was asked. */
@@ -619,7 +654,8 @@ static void status_exits_by_the_worst_verdict(void **state)
         {OK(CHECK("OK", "\"g\"")), 6, NULL, NO_CHECK, NULL},
         {OK(CHECK("fine", GATE_ROW("g", "OK"))), 6, NULL, NO_CHECK, NULL},
         {OK("<html>"), 6, NULL, NO_CHECK, NULL},
-        {STATUS("404 Not Found", "{}"), 2, NULL, "o/p: the server answered 404; is there such a project", NULL},
+        {STATUS("404 Not Found", "{}"), 2, NULL,
+         "o/p: the server answered 404; is there such a project", NULL},
         {OK("{}"), 6, NULL, NULL, NULL},
     };
 
@@ -643,7 +679,8 @@ static void status_exits_by_the_worst_verdict(void **state)
 
         run_command(&command_status, argv, &r);
         assert_int_equal(r.code, rows[i].code);
-        if ((rows[i].out && !strstr(r.out, rows[i].out)) || (rows[i].err && !strstr(r.err, rows[i].err)))
+        if ((rows[i].out && !strstr(r.out, rows[i].out)) ||
+            (rows[i].err && !strstr(r.err, rows[i].err)))
             fail_msg("out: %s\nerr: %s", r.out, r.err);
         if (rows[i].page) { /* as an address that can be opened */
             char page[100];
@@ -680,8 +717,7 @@ static void status_takes_the_project_of_the_definition(void **state)
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const char *const answers[] = {
-            OK(CHECK("OK", GATE_ROW("g", "OK")))};
+        const char *const answers[] = {OK(CHECK("OK", GATE_ROW("g", "OK")))};
         struct script script = {answers, 1};
         struct bench b;
         char url[64], *out = NULL, *err = NULL;
@@ -748,6 +784,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_steps_are_sent_as_the_contract_says),
+        cmocka_unit_test(what_stands_in_the_check_decides_the_exit),
         cmocka_unit_test(the_exit_code_is_the_server_s_verdict),
         cmocka_unit_test(refusals_of_the_archive_end_before_the_second_step),
         cmocka_unit_test(an_archive_that_cannot_be_read_is_never_green),
