@@ -5,6 +5,7 @@
 
 #include "audit/parts.h"
 #include "base/json_in.h"
+#include "base/num.h"
 #include "base/limits.h"
 #include "experiment/facts.h"
 #include "experiment/pointer.h"
@@ -234,6 +235,28 @@ static void check_mode(const struct audit_input *in, struct findings *f)
         findings_reason(f, &what, "the baseline's mode is %s, not clean", baseline ? baseline : "unknown");
 }
 
+/* Beside files that git ignores, the commit does not say what the program was built from. */
+static void check_ignored(const struct audit_input *in, bool of_current, struct findings *f)
+{
+    static const char pointer[] = "/source/ignored";
+    const cJSON *n = pointer_get(of_current ? in->current.manifest : in->baseline.manifest, pointer);
+    const char *whose = of_current ? "current run" : "baseline";
+    struct finding what = { .code = "NC-SOURCE-DIRTY",
+                            .field = pointer,
+                            .baseline = pointer_get(in->baseline.manifest, pointer),
+                            .current = pointer_get(in->current.manifest, pointer) };
+
+    if (cJSON_IsNumber(n) && num_same(n->valuedouble, 0))
+        return;
+    if (!cJSON_IsNumber(n))
+        findings_reason(f, &what, "whether files that git ignores lay beside the %s's source is not known", whose);
+    else
+        findings_reason(f, &what,
+                        "%.0f file%s that git ignores lay in the %s's work tree before the build: the program may not "
+                        "be this commit's; `cleanrun run GATE --at HEAD` measures a fresh checkout",
+                        n->valuedouble, num_same(n->valuedouble, 1) ? "" : "s", whose);
+}
+
 static void check_source(const struct audit_input *in, bool of_current, struct findings *f)
 {
     static const char *const pointers[] = { "/source/start/dirty", "/source/end/dirty" };
@@ -252,6 +275,7 @@ static void check_source(const struct audit_input *in, bool of_current, struct f
                         cJSON_IsTrue(dirty) ? "has changes that no commit holds" : "is not known to be a commit");
         return;
     }
+    check_ignored(in, of_current, f);
 }
 
 /* Hex of a side's experiment digest; the definition itself is believed over what a manifest says of it. */

@@ -39,8 +39,11 @@ int file_mkdirs_at(int dirfd, const char *path, mode_t mode, struct err *e) MUST
 int file_sync_dir(int dirfd, struct err *e) MUST_CHECK;
 /* Copies a regular file's bytes; creates or replaces dst, durable when it returns 0. */
 int file_copy_at(int src_dirfd, const char *src, int dst_dirfd, const char *dst, mode_t mode, struct err *e) MUST_CHECK;
-/* Removes a tree (or one file or link) below dirfd; a missing name is success. Depth ≤ 64. */
+/* Removes a tree (or one file or link) below dirfd; a missing name is success. Any depth; directories without permissions for their owner are opened. */
 int file_remove_tree_at(int dirfd, const char *name, struct err *e) MUST_CHECK;
+/* Removes every directory that lies max_depth (1 to 64) levels below the directory `name`, with all that is in it;
+ * *out_files counts what went and was no directory. */
+int file_prune_at(int dirfd, const char *name, size_t max_depth, size_t *out_files, struct err *e) MUST_CHECK;
 
 /* Regular files below dirfd, relative names in byte order; a link, device or socket is an error (ERR_INPUT, "file.kind").
  * names[i] are heap strings; free with file_list_fini. Hidden names are included. Depth ≤ 16, count ≤ max. */

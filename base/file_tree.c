@@ -1,7 +1,9 @@
 /* Lists and removes trees (file.h): no recursion, directories are held open by descriptor. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,7 +13,7 @@
 #include "base/file_open.h"
 
 #define LIST_DEPTH 16
-#define REMOVE_DEPTH 64
+#define REMOVE_DEPTH 64 /* directories held open; deeper trees are folded */
 #define PATH_BYTES ((size_t) 64 << 10)
 
 struct level {
@@ -23,6 +25,8 @@ struct level {
 struct walk {
     struct level levels[REMOVE_DEPTH];
     size_t depth;
+    size_t folded; /* names given by fold */
+    size_t files;  /* removed, other than directories */
     struct buf path;
 };
 
@@ -189,6 +193,35 @@ int file_list_at(int dirfd, size_t max, struct file_list *out, struct err *e)
     return 0;
 }
 
+/* A directory that its owner shut: openable and writable again, as far as that is ours to do. */
+static void unlock(int dirfd, const char *name)
+{
+    char link[64];
+    struct stat st;
+    AUTO_FD int fd = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & S_IRWXU) == S_IRWXU)
+        return;
+    (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
+    (void) chmod(link, S_IRWXU); /* what stays shut is told by what needs it open */
+}
+
+/* Too deep to go down: the directory moves up to the outermost one, which is read again. */
+static int fold(struct walk *w, const char *name, struct err *e)
+{
+    char moved[32];
+    int from = dirfd(walk_dir(w));
+    int to = dirfd(w->levels[0].dir);
+
+    for (;;) {
+        (void) snprintf(moved, sizeof(moved), ".deep-%zu", w->folded++); /* fits */
+        if (renameat2(from, name, to, moved, RENAME_NOREPLACE) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return err_errno(e, "file.remove", "cannot remove '%s'", name);
+    }
+}
+
 /* Removes one entry, or goes down into it. */
 static int remove_entry(struct walk *w, const struct dirent *entry, struct err *e)
 {
@@ -200,21 +233,25 @@ static int remove_entry(struct walk *w, const struct dirent *entry, struct err *
     if (!S_ISDIR(kind)) {
         if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 && errno != ENOENT)
             return err_errno(e, "file.remove", "cannot remove '%s'", entry->d_name);
+        w->files++;
         return 0;
     }
     if (unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) == 0)
         return 0;
     if (errno != ENOTEMPTY && errno != EEXIST)
         return err_errno(e, "file.remove", "cannot remove '%s'", entry->d_name);
-    return walk_down(w, dirfd(dir), entry->d_name, REMOVE_DEPTH, e);
+    unlock(dirfd(dir), entry->d_name);
+    return w->depth == REMOVE_DEPTH ? fold(w, entry->d_name, e)
+                                    : walk_down(w, dirfd(dir), entry->d_name, REMOVE_DEPTH, e);
 }
 
 /* Empties the directory `name` of dirfd. A directory that was emptied is removed when its parent is
  * read again from the start. */
-static int empty(int dirfd, const char *name, struct err *e)
+static int empty(int dirfd, const char *name, size_t *out_files, struct err *e)
 {
     AUTO_WALK struct walk w = {.depth = 0};
 
+    unlock(dirfd, name);
     if (walk_down(&w, dirfd, name, REMOVE_DEPTH, e) < 0)
         return -1;
     while (w.depth > 0) {
@@ -231,11 +268,58 @@ static int empty(int dirfd, const char *name, struct err *e)
         if (w.depth > 0)
             rewinddir(walk_dir(&w));
     }
+    *out_files = w.files;
+    return 0;
+}
+
+/* A directory that is too deep goes with all that is in it; any other is gone down into. */
+static int prune_entry(struct walk *w, const struct dirent *entry, size_t max_depth, struct err *e)
+{
+    DIR *dir = walk_dir(w);
+    mode_t kind = entry_kind(dir, entry, e);
+    size_t files = 0;
+
+    if (kind == 0)
+        return -1;
+    if (!S_ISDIR(kind))
+        return 0;
+    if (w->depth < max_depth) {
+        unlock(dirfd(dir), entry->d_name);
+        return walk_down(w, dirfd(dir), entry->d_name, REMOVE_DEPTH, e);
+    }
+    if (empty(dirfd(dir), entry->d_name, &files, e) < 0)
+        return -1;
+    w->files += files;
+    return unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) < 0 && errno != ENOENT
+               ? err_errno(e, "file.remove", "cannot remove '%s'", entry->d_name)
+               : 0;
+}
+
+int file_prune_at(int dirfd, const char *name, size_t max_depth, size_t *out_files, struct err *e)
+{
+    AUTO_WALK struct walk w = {.depth = 0};
+
+    assert(max_depth > 0 && max_depth <= REMOVE_DEPTH);
+    unlock(dirfd, name);
+    if (walk_down(&w, dirfd, name, REMOVE_DEPTH, e) < 0)
+        return -1;
+    while (w.depth > 0) {
+        struct dirent *entry = NULL;
+
+        if (next_entry(walk_dir(&w), &entry, e) < 0)
+            return -1;
+        if (!entry)
+            walk_up(&w);
+        else if (prune_entry(&w, entry, max_depth, e) < 0)
+            return -1;
+    }
+    *out_files = w.files;
     return 0;
 }
 
 int file_remove_tree_at(int dirfd, const char *name, struct err *e)
 {
+    size_t files = 0;
     const char *base = NULL;
     AUTO_FD int parent = file_open_parent(dirfd, name, &base);
 
@@ -247,7 +331,7 @@ int file_remove_tree_at(int dirfd, const char *name, struct err *e)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return err_errno(e, "file.remove", "cannot remove '%s'", name);
-    if (empty(parent, base, e) < 0)
+    if (empty(parent, base, &files, e) < 0)
         return err_wrap(e, "'%s'", name);
     if (unlinkat(parent, base, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return err_errno(e, "file.remove", "cannot remove '%s'", name);

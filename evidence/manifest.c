@@ -9,6 +9,8 @@
 #include "base/json_out.h"
 #include "base/limits.h"
 
+#define IGNORED_MAX UINT32_MAX
+
 const char *manifest_status_name(enum manifest_status s)
 {
     switch (s) {
@@ -130,9 +132,10 @@ static int read_source(struct manifest *m, struct err *e)
         json_get_string(start, "fingerprint", &m->fingerprint, e) < 0 ||
         json_get_bool(start, "dirty", &start_dirty, e) < 0 ||
         json_get_bool(json_get(source, "end"), "dirty", &end_dirty, e) < 0 ||
-        json_get_bool(source, "unchanged", &m->unchanged, e) < 0)
+        json_get_bool(source, "unchanged", &m->unchanged, e) < 0 ||
+        json_get_u53(source, "ignored", IGNORED_MAX, &m->ignored, e) < 0)
         return -1;
-    m->dirty = start_dirty || end_dirty;
+    m->dirty = start_dirty || end_dirty || m->ignored > 0;
     return 0;
 }
 

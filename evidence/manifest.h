@@ -72,7 +72,8 @@ struct manifest {
     size_t n_files;
     struct digest digest; /* SHA-256 of the manifest's bytes */
     bool has_executable;
-    bool dirty;     /* source.start.dirty or source.end.dirty */
+    bool dirty;     /* source.start.dirty or source.end.dirty, or ignored files lay there */
+    uint64_t ignored; /* source.ignored */
     bool unchanged; /* source.unchanged, and true: start and end agree */
 };
 

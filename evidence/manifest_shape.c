@@ -369,7 +369,7 @@ static int source_block(const cJSON *v, struct err *e)
 static int source(const cJSON *v, struct err *e)
 {
     static const struct member members[] = {
-        {"start", source_block}, {"end", source_block}, {"unchanged", a_bool}};
+        {"start", source_block}, {"end", source_block}, {"unchanged", a_bool}, {"ignored", count}};
 
     return check_members(v, members, ARRAY_LEN(members), e);
 }

@@ -13,6 +13,7 @@ static int fingerprint(struct cli *c, const struct cli_args *a, struct err *e)
     AUTO_SOURCE struct source s = {.scheme = NULL};
     AUTO_JSON cJSON *j = NULL;
     AUTO_FREE char *state = NULL;
+    struct source_ignored beside = {.n = 0};
     struct err ignored = ERR_INIT; /* without a state directory, /tmp serves */
     char hex[DIGEST_HEX_SIZE];
 
@@ -23,13 +24,20 @@ static int fingerprint(struct cli *c, const struct cli_args *a, struct err *e)
         g.scratch = state;
     if (source_take(&g, cli_get(a, "scheme"), &s, e) < 0)
         return -1;
-    if (cli_has(a, "json"))
-        return source_to_json(&s, &j, e) < 0 ? -1 : cli_write_json(c, NULL, j, e);
+    if (source_count_ignored(&g, NULL, &beside, e) < 0)
+        return -1;
+    if (cli_has(a, "json")) {
+        if (source_to_json(&s, &j, e) < 0)
+            return -1;
+        if (!cJSON_AddNumberToObject(j, "ignored", (double) beside.n))
+            return err_set(e, ERR_NOMEM, "fingerprint.memory", "out of memory");
+        return cli_write_json(c, NULL, j, e);
+    }
     digest_hex(&s.fingerprint, hex);
     /* Flushed and checked by main. */
     (void) fprintf(c->out, "%s\n", hex);
-    cli_say(c, "commit %s%s, %zu files, %zu untracked, scheme %s", s.commit,
-            s.dirty ? " (dirty)" : "", s.files, s.untracked, s.scheme);
+    cli_say(c, "commit %s%s, %zu files, %zu untracked, %zu ignored, scheme %s", s.commit,
+            s.dirty ? " (dirty)" : "", s.files, s.untracked, beside.n, s.scheme);
     return 0;
 }
 
@@ -41,7 +49,7 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    {.name = "json", .help = "the source block as it stands in a manifest"},
+    {.name = "json", .help = "the source block as it stands in a manifest, and `ignored`"},
     {.name = "scheme", .value = "NAME", .help = "cleanrun-source/1 (default) or rvoip-v1"},
 };
 
@@ -53,7 +61,7 @@ const struct command command_fingerprint = {
     .notes =
         "Covers the commit, and the real bytes and modes of every tracked and untracked file. "
         "Files that a .gitignore\n"
-        "of the tree ignores are left out. No git setting changes the answer. Exit: 0, or 2.\n",
+        "of the tree ignores are left out and only counted. No git setting changes the answer. Exit: 0, or 2.\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,
     .run = run,

@@ -77,6 +77,7 @@ static int add_source(struct json_doc *d, const struct run *r, struct err *e)
         return -1;
     json_add(d, part, "end", end);
     json_add_bool(d, part, "unchanged", source_equal(&r->start, &r->end));
+    json_add_int(d, part, "ignored", (int64_t) r->ignored.n);
     return 0;
 }
 

@@ -21,6 +21,7 @@
 #include "experiment/samples.h"
 #include "runner/measure.h"
 
+#define RESULTS_DEPTH 32 /* directories; no name in a package has as many */
 #define AS_WRITTEN ".as-written"
 /* Half of what a package may hold: a snapshot of the baseline and the run's own files come with it.
  */
@@ -299,7 +300,9 @@ int report_clean_results(int run_fd, size_t *out_removed, struct err *e)
 
     if (!k.kept)
         return err_set(e, ERR_NOMEM, "report.memory", "out of memory");
-    if (walk_results(&k, run_fd, e) < 0 || drop_clashes(&k, run_fd, e) < 0)
+    /* What is so deep can't even be named by a path. */
+    if (file_prune_at(run_fd, RESULTS_DIR, RESULTS_DEPTH, &k.removed, e) < 0 ||
+        walk_results(&k, run_fd, e) < 0 || drop_clashes(&k, run_fd, e) < 0)
         return -1;
     *out_removed = k.removed;
     return 0;

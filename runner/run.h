@@ -51,6 +51,7 @@ struct run {
     const char *state; /* state directory, in the arena; NULL: there is none */
     struct git git;
     struct source start, end;
+    struct source_ignored ignored; /* before the build */
     struct sysroot sysroot;
     struct rundir dir;
     char id[RUN_ID_SIZE];

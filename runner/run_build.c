@@ -35,8 +35,17 @@ int run_fingerprint(struct run *r, struct err *e)
     if (write_definition(r, e) < 0 || source_take(&r->git, r->plan.source_scheme, &r->start, e) < 0 ||
         source_to_json(&r->start, &j, e) < 0)
         return -1;
+    if (source_count_ignored(&r->git, r->dir.path, &r->ignored, e) < 0)
+        return -1;
     run_say(r, "source", "commit %.12s%s", r->start.commit,
             r->start.dirty ? " with changes (never a baseline, never green)" : "");
+    if (r->ignored.n > 0)
+        run_say(r, "ignored",
+                "%zu file%s that git ignores %s in the work tree (%s): the program may not be this "
+                "commit's (never a baseline, never green); `cleanrun run %s --at HEAD` measures a "
+                "fresh checkout",
+                r->ignored.n, r->ignored.n == 1 ? "" : "s", r->ignored.n == 1 ? "lies" : "lie",
+                r->ignored.names, r->definition->gate);
     buf_init(&b, LIMIT_KIB(64));
     json_write(&b, j, JSON_PRETTY);
     return buf_check(&b, e) < 0

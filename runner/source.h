@@ -56,6 +56,18 @@ bool source_equal(const struct source *a, const struct source *b);
 /* The block of the manifest and of `fingerprint --json`. New tree, caller frees. */
 int source_to_json(const struct source *s, cJSON **out, struct err *e) MUST_CHECK;
 
+#define SOURCE_IGNORED_NAMED 3
+struct source_ignored {
+    size_t n;
+    char names[512]; /* the first few, for people: "bench, obj/a.o, …" */
+};
+
+/* How many files lie in the work tree and its submodules that a .gitignore of the tree ignores: the
+ * fingerprint can't speak for a program built beside them. run_directory: absolute, left out with
+ * the run directories beside it; may be NULL. */
+int source_count_ignored(const struct git *g, const char *run_directory,
+                         struct source_ignored *out, struct err *e) MUST_CHECK;
+
 /* The seed's digest from its parts: untracked (path, content) pairs in any order. */
 struct source_untracked {
     const char *path;

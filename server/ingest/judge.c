@@ -1,5 +1,6 @@
 #include "server/ingest/judge.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,16 +357,28 @@ static int add_policy(const struct package *p, const struct judge_baseline *base
 }
 
 /* Without a baseline nothing else says that this run can never become one. */
-static int add_dirty(cJSON *audit, struct err *e)
+static int add_dirty(cJSON *audit, const struct manifest *m, struct err *e)
 {
+    const cJSON *source = json_get(m->document, "source");
+    bool changed = !cJSON_IsFalse(json_get(json_get(source, "start"), "dirty")) ||
+                   !cJSON_IsFalse(json_get(json_get(source, "end"), "dirty"));
+    char text[256] = "the work tree had changes that no commit holds";
     cJSON *reasons = cJSON_GetObjectItemCaseSensitive(audit, "reasons");
     cJSON *reason = cJSON_CreateObject();
 
+    if (!changed)
+        (void) snprintf(text, sizeof(text), /* fits */
+                        "%" PRIu64 " file%s that git ignores lay in the work tree before the "
+                        "build: the program may not be this commit's; `cleanrun run GATE --at "
+                        "HEAD` measures a fresh checkout",
+                        m->ignored, m->ignored == 1 ? "" : "s");
     if (reason && cJSON_AddStringToObject(reason, "code", "NC-SOURCE-DIRTY") &&
         cJSON_AddNullToObject(reason, "path") &&
-        cJSON_AddStringToObject(reason, "field", "/source/start/dirty") &&
-        cJSON_AddTrueToObject(reason, "current") &&
-        cJSON_AddStringToObject(reason, "text", "the work tree had changes that no commit holds") &&
+        cJSON_AddStringToObject(reason, "field",
+                                changed ? "/source/start/dirty" : "/source/ignored") &&
+        (changed ? cJSON_AddTrueToObject(reason, "current")
+                 : cJSON_AddNumberToObject(reason, "current", (double) m->ignored)) &&
+        cJSON_AddStringToObject(reason, "text", text) &&
         cJSON_AddItemToArray(reasons, reason))
         return 0;
     json_free(reason);
@@ -384,7 +397,7 @@ static int judge_audit(const struct package *p, const struct judge_baseline *bas
     if (!baseline) {
         if (audit_no_baseline(in.policy, &in.current, &a, e) < 0)
             return -1;
-        if (p->side.manifest.dirty && add_dirty(a.document, e) < 0) {
+        if (p->side.manifest.dirty && add_dirty(a.document, &p->side.manifest, e) < 0) {
             audit_fini(&a);
             return -1;
         }

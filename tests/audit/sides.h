@@ -149,7 +149,7 @@ static inline cJSON *sides_manifest(const struct definition *d, const char *run)
     cJSON *m = sides_json("{\"schema\":\"cleanrun-manifest/2\",\"project\":\"o/r\",\"gate\":\"g\",\"class\":\"box\","
                           "\"mode\":\"clean\",\"status\":\"PASS\",\"definition\":{},\"machine\":{\"facts\":{}},"
                           "\"build\":{\"environment\":{\"PATH\":\"/bin\"}},\"environment\":{\"PATH\":\"/bin\"},"
-                          "\"source\":{\"start\":{\"commit\":\"c0ffee\",\"dirty\":false},\"end\":{\"dirty\":false}},"
+                          "\"source\":{\"start\":{\"commit\":\"c0ffee\",\"dirty\":false},\"end\":{\"dirty\":false},\"ignored\":0},"
                           "\"executable\":{\"sha256\":\"aa\"},\"conditioning\":{\"steps\":[],\"sha256\":\"cc\"}}");
     cJSON *facts = (cJSON *) (uintptr_t) pointer_get(m, "/machine/facts");
 

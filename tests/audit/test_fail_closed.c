@@ -446,6 +446,9 @@ static void rule5_another_class_gate_mode_or_source(void **state)
         { "/source/start/dirty", NULL, "NC-SOURCE-DIRTY" },
         { "/source/end/dirty", "true", "NC-SOURCE-DIRTY" },
         { "/source/end/dirty", "null", "NC-SOURCE-DIRTY" },
+        { "/source/ignored", "1", "NC-SOURCE-DIRTY" },
+        { "/source/ignored", "null", "NC-SOURCE-DIRTY" },
+        { "/source/ignored", NULL, "NC-SOURCE-DIRTY" },
     };
     struct sides s;
 

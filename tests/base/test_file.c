@@ -344,6 +344,57 @@ static void remove_takes_the_tree_but_follows_no_link(void **state)
     assert_int_equal(file_remove_tree_at(p->fd, ".", &e), -1);
 }
 
+/* A chain of directories, each with a file, deeper than descriptors and paths reach. */
+static void make_chain(int at, int depth)
+{
+    int fd = dup(at);
+
+    for (int i = 0; i < depth; i++) {
+        int next;
+
+        assert_int_equal(mkdirat(fd, "d", 0755), 0);
+        assert_int_equal(mkdirat(fd, ".deep-0", 0755), 0);
+        assert_int_equal(mkdirat(fd, ".deep-0/x", 0755), 0);
+        next = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(next >= 0);
+        if (i % 7 == 3)
+            assert_int_equal(fchmod(fd, 0), 0);
+        (void) close(fd);
+        fd = next;
+    }
+    (void) close(fd);
+}
+
+static void trees_of_any_depth_are_removed(void **state)
+{
+    const struct place *p = *state;
+    struct err e = ERR_INIT;
+    size_t files = 99;
+
+    assert_int_equal(mkdirat(p->fd, "t", 0755), 0);
+    int t = openat(p->fd, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    make_chain(t, 3000);
+    if (file_remove_tree_at(p->fd, "t", &e) < 0)
+        fail_msg("%s", e.text);
+    (void) close(t);
+    assert_int_equal(count_entries(p), 0);
+
+    test_write_text(p->path, "t/a/b/f", "x");
+    test_write_text(p->path, "t/a/b/c/f", "x");
+    test_write_text(p->path, "t/a/b/c/d/f", "x");
+    assert_int_equal(symlinkat("..", p->fd, "t/a/b/c/link"), 0);
+    t = openat(p->fd, "t/a/b/c/d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    make_chain(t, 200);
+    (void) close(t);
+    assert_int_equal(file_prune_at(p->fd, "t", 3, &files, &e), 0);
+    assert_int_equal(files, 3);
+    assert_content(p, "t/a/b/f", "x");
+    assert_int_equal(faccessat(p->fd, "t/a/b/c", F_OK, 0), -1);
+    assert_int_equal(file_prune_at(p->fd, "t", 3, &files, &e), 0);
+    assert_int_equal(files, 0);
+}
+
 #define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -363,6 +414,7 @@ int main(void)
         IN_PLACE(list_is_complete_and_in_byte_order),
         IN_PLACE(list_refuses_links_devices_and_depth),
         IN_PLACE(remove_takes_the_tree_but_follows_no_link),
+        IN_PLACE(trees_of_any_depth_are_removed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

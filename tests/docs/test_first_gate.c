@@ -23,21 +23,26 @@ static const char script[] =
     "measure() { code=0; out=$1; shift\n"
     "    \"$cleanrun\" run sort --out \"../$out\" \"$@\" >/dev/null || code=$?; echo $code; }\n"
     "git init -q .; keep; \"$cleanrun\" check >/dev/null\n"
-    "measure run-1\n"
+    "measure run-1 --at HEAD\n"
     "base=$(sha256sum < ../run-1/manifest.json | cut -c-64)\n"
     "set -- --baseline ../run-1 --baseline-sha256 $base\n"
-    "measure run-2 \"$@\"\n"
+    "measure run-2 --at HEAD \"$@\"\n"
     "awk -v line=\"$line\" '/ qsort\\(v/ { print line } { print }' sortbench.c > new\n"
     "mv new sortbench.c; keep\n"
-    "measure run-3 \"$@\"\n"
+    "measure run-3 --at HEAD \"$@\"\n"
     "sed -i 's/N = 100000/N = 50000/' sortbench.c; keep\n"
-    "measure run-4 \"$@\"\n"
+    "measure run-4 --at HEAD \"$@\"\n"
     "grep -o 'NC-IDENTITY-DIFFERS | sort/default.json | /n ' ../run-4/audit.md\n"
     "echo >> Makefile\n"
     "measure run-5 \"$@\"\n"
     "grep -o '| NC-SOURCE-DIRTY' ../run-5/audit.md\n"
     "measure run-6 --at HEAD \"$@\"\n"
-    "grep -c NC-SOURCE-DIRTY ../run-6/audit.md || true\n";
+    "grep -c NC-SOURCE-DIRTY ../run-6/audit.md || true\n"
+    /* a program that was built before is what would run */
+    "git checkout -q Makefile; git checkout -q HEAD~2 -- sortbench.c; keep\n"
+    "make -s; measure run-7 \"$@\"\n"
+    "grep -o '| NC-SOURCE-DIRTY.*1 file that git ignores' ../run-7/audit.md | wc -l\n"
+    "rm sortbench; measure run-8 \"$@\"\n";
 
 static void the_page_does_what_it_says(void **state)
 {
@@ -58,7 +63,7 @@ static void the_page_does_what_it_says(void **state)
     if (r.code != 0)
         fail_msg("exit %d: %s%s", r.code, r.out, r.err);
     assert_string_equal(r.out, "3\n0\n1\n3\nNC-IDENTITY-DIFFERS | sort/default.json | /n \n"
-                               "3\n| NC-SOURCE-DIRTY\n3\n0\n");
+                               "3\n| NC-SOURCE-DIRTY\n3\n0\n3\n1\n0\n");
     test_run_fini(&r);
     free(line);
     free(cleanrun);

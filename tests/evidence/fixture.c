@@ -40,7 +40,7 @@ static const char template[] =
     "50000.json\",\"acceptance_status\":\"PASS\","
     "\"audit_status\":\"OK\",\"definition\":{\"experiment_sha256\":" HASH ",\"policy_sha256\":" HASH
     "},"
-    "\"source\":{\"start\":" SOURCE ",\"end\":" SOURCE ",\"unchanged\":true},"
+    "\"source\":{\"start\":" SOURCE ",\"end\":" SOURCE ",\"unchanged\":true,\"ignored\":0},"
     "\"executable\":{\"name\":\"kvcache\",\"sha256\":" HASH
     ",\"size\":12,\"resolved\":\"meson-introspection\","
     "\"mapped\":[{\"name\":\"libc.so.6\",\"sha256\":" HASH "}]},"

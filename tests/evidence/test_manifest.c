@@ -162,6 +162,8 @@ static void members_have_their_types(void **state)
         {"/source/start/files", "-1"},
         {"/source/start/parents", "[1]"},
         {"/source/unchanged", "1"},
+        {"/source/ignored", "-1"},
+        {"/source/ignored", "null"},
         {"/executable/name", "\"/usr/bin/kvcache\""},
         {"/executable/size", "1e30"},
         {"/executable/resolved", "\"guess\""},
@@ -251,6 +253,18 @@ static void pass_cannot_be_claimed(void **state)
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         refused(rows[i].edits, ARRAY_LEN(rows[i].edits), rows[i].expect);
+}
+
+/* What git ignores may be what was measured: the commit does not say. */
+static void ignored_files_make_a_run_dirty(void **state)
+{
+    AUTO_MANIFEST struct manifest m = {.document = NULL};
+    const struct edit edits[] = {{"/source/ignored", "3"}};
+
+    (void) state;
+    MUST(parse_edited(edits, 1, &m, E));
+    assert_int_equal(m.ignored, 3);
+    assert_true(manifest_is_dirty(&m));
 }
 
 static void coherent_outcomes_are_accepted(void **state)
@@ -386,6 +400,7 @@ int main(void)
         cmocka_unit_test(members_have_their_types),
         cmocka_unit_test(numbers_beyond_2_to_the_53_are_refused),
         cmocka_unit_test(pass_cannot_be_claimed),
+        cmocka_unit_test(ignored_files_make_a_run_dirty),
         cmocka_unit_test(coherent_outcomes_are_accepted),
         cmocka_unit_test(the_list_of_files_is_closed_and_sorted),
         cmocka_unit_test(names_that_collide_are_refused),

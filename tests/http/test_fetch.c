@@ -84,8 +84,8 @@ static void place_free(struct place *x)
 static void measure(struct place *x, const char *name, const char *const more[], struct test_run *r)
 {
     char *out = test_join(x->p.dir, name);
-    const char *args[20] = {"run", "g", "--json", "--out", out};
-    size_t n = 5;
+    const char *args[20] = {"run", "g", "--json", "--at", "HEAD", "--out", out};
+    size_t n = 7;
 
     for (size_t i = 0; more && more[i]; i++)
         args[n++] = more[i];

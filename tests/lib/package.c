@@ -482,7 +482,7 @@ static cJSON *make_manifest(const struct maker *k)
     source_text(k, false, &b);
     buf_puts(&b, ",\"end\":");
     source_text(k, true, &b);
-    buf_printf(&b, ",\"unchanged\":%s},", k->o.source_changed ? "false" : "true");
+    buf_printf(&b, ",\"unchanged\":%s,\"ignored\":0},", k->o.source_changed ? "false" : "true");
     put_executable(k, &b);
     buf_puts(&b, "\"build\":{\"command\":");
     json_write(&b, pointer_get(k->gate->experiment, "/build/command"), JSON_COMPACT);

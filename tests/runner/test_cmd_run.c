@@ -226,11 +226,29 @@ static void run_against_a_baseline_is_ok(void **state)
     assert_false(exists(&p, ""));
     test_run_fini(&r);
 
+    /* The program that the first run built lies there, and git ignores it: is it this commit's? */
+    char *built = test_join(p.repo, "workload");
+    const char *const away[] = {"rm", "-rf", out, NULL};
+
+    project_measure(&p, args, &r);
+    assert_int_equal(r.code, 3);
+    assert_non_null(strstr(r.out, "1 file that git ignores lies in the work tree (workload)"));
+    cJSON *m = checked_manifest(&p);
+
+    assert_int_equal(json_get(json_get(m, "source"), "ignored")->valuedouble, 1);
+    assert_string_equal(text_at(m, "audit_status"), "NON_COMPARABLE");
+    cJSON_Delete(m);
+    test_run_fini(&r);
+    test_run(away, NULL, NULL, NULL, &r);
+    test_run_fini(&r);
+    assert_int_equal(unlink(built), 0);
+    free(built);
+
     project_measure(&p, args, &r);
     if (r.code != 0)
         print_error("%s%s\n", r.out, r.err);
     assert_int_equal(r.code, 0);
-    cJSON *m = checked_manifest(&p);
+    m = checked_manifest(&p);
 
     assert_string_equal(text_at(m, "audit_status"), "OK");
     assert_string_equal(text_at(json_get(m, "baseline"), "manifest_sha256"), hex);
@@ -291,6 +309,7 @@ static void run_fails_when_the_results_cannot_be_packaged(void **state)
     (void) state;
     check_fail("results-directory", "report MISSING", "MISSING");
     check_fail("results-case", "can't be packaged and were removed", "MISSING");
+    check_fail("results-abyss", "can't be packaged and were removed", "CAPTURED");
     check_fail("results-huge", "can't be packaged and were removed", "CAPTURED");
 }
 

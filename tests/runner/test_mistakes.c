@@ -159,7 +159,7 @@ static void first_run(const char *from, const char *to, const char *code, const 
 
     changed(&p, from, to);
     project_git(&p, (const char *const[]){"commit", "-q", "-a", "--allow-empty", "-m", "mistake", NULL});
-    project_cleanrun(&p, (const char *const[]){"run", "g", NULL}, NULL, &r);
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--at", "HEAD", NULL}, NULL, &r);
     assert_told(&r, 3, words ? words : "to propose this run as one");
     if (words) {
         assert_told(&r, 3, code);
@@ -169,7 +169,7 @@ static void first_run(const char *from, const char *to, const char *code, const 
         assert_null(strstr(r.err, "could not be"));
     }
     test_run_fini(&r);
-    project_cleanrun(&p, (const char *const[]){"run", "g", "--json", NULL}, NULL, &r);
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--at", "HEAD", "--json", NULL}, NULL, &r);
     assert_int_equal(r.code, 3);
     cJSON *j = NULL;
     struct err e = ERR_INIT;

@@ -90,7 +90,7 @@ static void check(const struct case_of_policy *c)
     if (c->source[0])
         change(&p, "workload.c", c->source[0], c->source[1]);
     change(&p, "cleanrun.yaml", c->policy[0], c->policy[1]);
-    const char *const args[] = {"--baseline", base, "--baseline-sha256", hex, NULL};
+    const char *const args[] = {"--at", "HEAD", "--baseline", base, "--baseline-sha256", hex, NULL};
 
     project_measure(&p, args, &r);
     if (r.code != c->code)
@@ -178,8 +178,8 @@ static void text_names_policy_metric_and_limit(void **state)
 
     change(&p, "workload.c", "\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors");
     change(&p, "cleanrun.yaml", "tolerance_pct: 10", "tolerance_pct: 90");
-    const char *const args[] = {"run", "g", "--out", out, "--baseline", base, "--baseline-sha256",
-                                hex,   NULL};
+    const char *const args[] = {"run",   "g",          "--at", "HEAD",              "--out", out,
+                                "--baseline", base, "--baseline-sha256", hex,     NULL};
 
     project_cleanrun(&p, args, NULL, &r);
     assert_int_equal(r.code, 1);

@@ -347,6 +347,64 @@ static void conversions_count_as_a_fresh_checkout_makes_them(void **state)
     test_dir_free(dir);
 }
 
+static void assert_ignored(const char *dir, const char *run_directory, size_t n, const char *names)
+{
+    struct source_ignored found = {.n = 99};
+    struct git g;
+    struct err e = ERR_INIT;
+
+    if (git_open(dir, NULL, NULL, &g, &e) < 0)
+        fail_msg("%s", e.text);
+    char *run = run_directory ? test_join(g.root, run_directory) : NULL;
+
+    if (source_count_ignored(&g, run, &found, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(found.n, n);
+    assert_string_equal(found.names, names);
+    free(run);
+    git_close(&g);
+}
+
+static void ignored_files_are_counted_but_for_run_directories(void **state)
+{
+    char *dir = new_repo();
+    char *inner = new_repo();
+
+    (void) state;
+    assert_ignored(dir, NULL, 0, "");
+    test_write_text(dir, "target/bench", "1");
+    assert_ignored(dir, NULL, 1, "target/bench");
+    assert_ignored(dir, "elsewhere/run", 1, "target/bench");
+    /* Run directories: the run's own, and what looks like one beside it. */
+    test_write_text(dir, "target/b.partial/definition.json", "1");
+    test_write_text(dir, "target/a/definition.json", "1");
+    test_write_text(dir, "target/a/source-at-start.json", "1");
+    test_write_text(dir, "target/a/results/report.json", "1");
+    assert_ignored(dir, "target/b", 1, "target/bench");
+    test_write_text(dir, "target/c/definition.json", "1"); /* no run directory */
+    assert_ignored(dir, "target/b", 2, "target/bench, target/c/definition.json");
+    assert_ignored(dir, NULL, 6,
+                   "target/a/definition.json, target/a/results/report.json, "
+                   "target/a/source-at-start.json, …");
+    /* Tracked, though a rule ignores it: source, and seen by the fingerprint. */
+    GIT(dir, "add", "-f", "target");
+    assert_ignored(dir, NULL, 0, "");
+    GIT(dir, "reset", "-q");
+    /* What a submodule ignores lies in this tree. */
+    GIT(dir, "submodule", "--quiet", "add", inner, "sub");
+    test_write_text(dir, "sub/target/local.h", "1");
+    assert_ignored(dir, "target/b", 3, "target/bench, target/c/definition.json, sub/target/local.h");
+    /* A repository of its own that is ignored is no way out. */
+    test_write_text(inner, "target/nested/x", "1");
+    char *nested = test_join(inner, "target/nested");
+
+    GIT(nested, "init", "-q", "-b", "main", ".");
+    assert_ignored(inner, NULL, 1, "target/nested/");
+    free(nested);
+    test_dir_free(inner);
+    test_dir_free(dir);
+}
+
 static void files_in_a_submodule_not_checked_out_are_a_change(void **state)
 {
     char *dir = new_repo();
@@ -625,6 +683,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(line_end_attributes_of_the_tree_are_no_change),
         cmocka_unit_test(local_filters_hide_nothing),
         cmocka_unit_test(conversions_count_as_a_fresh_checkout_makes_them),
+        cmocka_unit_test(ignored_files_are_counted_but_for_run_directories),
         cmocka_unit_test(files_in_a_submodule_not_checked_out_are_a_change),
         cmocka_unit_test(submodules_and_nested_repositories_are_read),
         cmocka_unit_test(parents_are_recorded),

@@ -113,6 +113,19 @@ static void write_results(const char *how)
             snprintf(path + len, sizeof path - len, "/d");
             mkdir(path, 0755);
         }
+    } else if (!strcmp(how, "abyss")) {
+        int fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+        for (int i = 0; i < 3000; i++) {
+            int next;
+
+            mkdirat(fd, "d", 0755);
+            next = openat(fd, "d", O_RDONLY | O_DIRECTORY);
+            close(fd);
+            fd = next;
+        }
+        close(openat(fd, "f", O_WRONLY | O_CREAT, 0644));
+        close(fd);
     } else if (!strcmp(how, "huge")) {
         write_file(dir, "s/huge.json", "{}");
         snprintf(path, sizeof path, "%s/s/huge.json", dir);

@@ -332,7 +332,7 @@ static void forged_words_are_refused_with_both_values(void **state)
          "{\"id\":\"b-20241129T141502Z-9c1e07ab\",\"evidence_sha256\":null,\"manifest_sha256\":"
          "null}",
          "holds no snapshot"},
-        {"/source", "{\"start\":" OTHER_SCHEME ",\"end\":" OTHER_SCHEME ",\"unchanged\":true}",
+        {"/source", "{\"start\":" OTHER_SCHEME ",\"end\":" OTHER_SCHEME ",\"unchanged\":true,\"ignored\":0}",
          "the definition's fingerprint is cleanrun-source/1, the manifest's is rvoip-v1"},
         {"/coverage",
          "[{\"window\":\"steady\",\"requested_secs\":1,\"actual_secs\":1,\"samples\":9,"
