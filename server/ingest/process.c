@@ -384,8 +384,34 @@ static int check_room(struct job *j, bool *out_done, struct err *e)
                    commit->valuestring, n, LIMIT_COMMIT_UPLOADS);
 }
 
+/* The baseline that the manifest names, when this project has its run: is it that archive?
+ * Returns false and a text when another one is stored. */
+static bool baseline_is_known(struct job *j, char text[ERR_TEXT_MAX])
+{
+    const cJSON *named = json_get(evidence_manifest(j->evidence)->document, "baseline");
+    const cJSON *id = json_get(named, "id");
+    const cJSON *stated = json_get(named, "evidence_sha256");
+    AUTO_STORE_RUN struct store_run known = {.id = 0};
+    struct err ignored = ERR_INIT;
+    char hex[DIGEST_HEX_SIZE];
+
+    if (!cJSON_IsString(id) || strncmp(id->valuestring, "b-", 2) != 0 || !cJSON_IsString(stated) ||
+        store_run_get(j->store, id->valuestring + 2, &known, &ignored) < 0 ||
+        strcmp(known.project, j->request->project) != 0)
+        return true; /* nothing to compare with */
+    digest_hex(&known.archive, hex);
+    if (strcmp(stated->valuestring, hex) == 0)
+        return true;
+    (void) snprintf(text, ERR_TEXT_MAX,
+                    "the manifest's baseline.evidence_sha256 is %.64s, the archive of %.60s is %s",
+                    stated->valuestring, id->valuestring, hex); /* fits */
+    return false;
+}
+
 static int judge_evidence(struct job *j, struct err *e)
 {
+    char text[ERR_TEXT_MAX];
+
     AUTO_PACKAGE struct package p = {.report = NULL};
     AUTO_JSON cJSON *reasons = NULL;
 
@@ -394,6 +420,8 @@ static int judge_evidence(struct job *j, struct err *e)
         return -1;
     if (reasons)
         return job_refuse(j, NULL, NULL, reasons, e);
+    if (!baseline_is_known(j, text))
+        return job_refuse(j, "IN-AUDIT", text, NULL, e);
     return job_decide(j, &p, e);
 }
 

@@ -298,6 +298,7 @@ static void definition_that_cannot_judge_is_invalid(void **state)
     }
 }
 
+#define OTHER_ARCHIVE "1111111111111111111111111111111111111111111111111111111111111111"
 #define OTHER_SCHEME                                                                               \
     "{\"schema\":\"cleanrun-source/1\",\"scheme\":\"rvoip-v1\",\"commit\":"                        \
     "\"1f0c2a34b56d78e90123456789abcdef01234567\",\"tree\":"                                       \
@@ -324,6 +325,8 @@ static void forged_words_are_refused_with_both_values(void **state)
          "the definition's executable is kvcache, the manifest names other"},
         {"/machine/facts/cpu_model", "\"fast\"",
          "machine/facts/cpu_model is \"fast\", host.json says \"same\""},
+        {"/executable/mapped", "[{\"name\":\"kvcache\",\"sha256\":\"" OTHER_ARCHIVE "\"}]",
+         "executed kvcache of sha256 1111"},
         {"/machine/readings/load", "0.5", "machine/readings/load is 0.5, host.json says nothing"},
         {"/interference/during", "{\"steal_pct\":0}", "interference/during/steal_pct is 0"},
         {"/build/rejected_patterns", "[\"LD_*\"]", "rejects LD_*, the definition does not"},
@@ -357,6 +360,41 @@ static void forged_words_are_refused_with_both_values(void **state)
         ingest_result_fini(&r);
         package_free(&p);
     }
+}
+
+/* The archive that the manifest calls its baseline is the one that is stored. */
+static void the_baselines_archive_is_the_stored_one(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct ingest_result r;
+    struct package base;
+    struct package p;
+
+    package_make(&(struct package_options){.rate = 50000}, f->key, &base);
+    store_fixture_push(f, &base, &r);
+    assert_int_equal(r.outcome, INGEST_STORED);
+    ingest_result_fini(&r);
+    for (size_t i = 0; i < 2; i++) {
+        AUTO_FREE char *stated = NULL;
+
+        assert_true(asprintf(&stated, "\"%s\"", i ? base.hex : OTHER_ARCHIVE) > 0);
+        package_make(&(struct package_options){.baseline_run = base.run_dir,
+                                               .forge = "/baseline/evidence_sha256",
+                                               .forged = stated},
+                     f->key, &p);
+        store_fixture_push(f, &p, &r);
+        if (i == 0) {
+            assert_int_equal(r.outcome, INGEST_INVALID);
+            assert_string_equal(store_fixture_code(&r), "IN-AUDIT");
+            assert_non_null(strstr(text_at(r.problem, "/reasons/0/text"), base.hex));
+            assert_non_null(strstr(text_at(r.problem, "/reasons/0/text"), OTHER_ARCHIVE));
+        } else {
+            assert_int_equal(r.outcome, INGEST_STORED);
+        }
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+    package_free(&base);
 }
 
 /* What a conditioning step must have left is looked for again. */
@@ -610,6 +648,7 @@ int main(void)
         T(evidence_of_elsewhere_is_refused),
         T(definition_that_cannot_judge_is_invalid),
         T(forged_words_are_refused_with_both_values),
+        T(the_baselines_archive_is_the_stored_one),
         T(steps_without_proof_are_invalid),
         T(conflict_tells_nothing_of_another_project),
         T(archive_of_another_project_is_not_there),
