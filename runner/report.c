@@ -115,6 +115,17 @@ static int derive(const struct plan *p, const char *csv, size_t csv_len, const c
     return add_markers(r, markers, e);
 }
 
+/* The name for the workload's own bytes is ours: what the program put there would be lost, or be
+ * taken for them. */
+static bool has_raw(int run_fd, const char *path)
+{
+    char raw[PATH_SIZE + sizeof(AS_WRITTEN)];
+    struct stat st;
+
+    (void) snprintf(raw, sizeof(raw), "%s" AS_WRITTEN, path); /* fits: path is a relname */
+    return fstatat(run_fd, raw, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* Keeps the workload's bytes and writes the completed document in their place. */
 static int replace(int run_fd, const char *path, const struct report *r, struct err *e)
 {
@@ -159,6 +170,9 @@ int report_take(const struct plan *p, int run_fd, const char *csv, size_t csv_le
         (void) invalid(&r, why.text); /* always 0 */
     } else if (!cJSON_IsObject(r.document)) {
         (void) invalid(&r, "the report is no object"); /* always 0 */
+    } else if (p->sampling_into && has_raw(run_fd, path)) {
+        (void) invalid(&r, "the program wrote <report>" AS_WRITTEN " itself, where the runner keeps "
+                           "the report as it was written (sampling.into)"); /* always 0 */
     } else {
         r.status = REPORT_CAPTURED;
         if (p->sampling_into && derive(p, csv, csv_len, markers, &r, e) < 0) {

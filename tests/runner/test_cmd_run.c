@@ -309,6 +309,8 @@ static void run_fails_when_the_results_cannot_be_packaged(void **state)
     (void) state;
     check_fail("results-directory", "report MISSING", "MISSING");
     check_fail("results-case", "can't be packaged and were removed", "MISSING");
+    check_fail("results-ours", "wrote <report>.as-written itself", "INVALID");
+    check_fail("results-ours-directory", "wrote <report>.as-written itself", "INVALID");
     check_fail("results-abyss", "can't be packaged and were removed", "CAPTURED");
     check_fail("results-huge", "can't be packaged and were removed", "CAPTURED");
 }

@@ -105,6 +105,12 @@ static void write_results(const char *how)
         mkdir(path, 0755);
     } else if (!strcmp(how, "case")) {
         write_file(dir, "s/P.json", GOOD);
+    } else if (!strcmp(how, "ours")) { /* the name that the runner keeps the report under */
+        write_file(dir, "s/p.json.as-written", "mine\n");
+    } else if (!strcmp(how, "ours-directory")) {
+        snprintf(path, sizeof path, "%s/s/p.json.as-written", dir);
+        mkdir(path, 0755);
+        write_file(dir, "s/p.json.as-written/x", "mine\n");
     } else if (!strcmp(how, "deep")) {
         snprintf(path, sizeof path, "%s/s", dir);
         for (int i = 0; i < 40; i++) {
