@@ -186,6 +186,10 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
         file_open(a->args[0], &fd, &size, e) < 0 ||
         read_attestation(c, a, &envelope, &in.envelope_len, e) < 0)
         return -1;
+    if (size > LIMIT_ARCHIVE) /* known before a byte is read */
+        return err_set(e, ERR_LIMIT, "verify.size",
+                       "'%s' has %llu bytes; evidence has at most %zu", a->args[0],
+                       (unsigned long long) size, LIMIT_ARCHIVE);
     in.archive_fd = fd;
     in.envelope = envelope;
     if (evidence_verify(&in, &ev, &report, e) < 0)

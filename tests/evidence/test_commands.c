@@ -4,9 +4,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include "audit/verdict.h"
+#include "base/limits.h"
 #include "base/json_in.h"
 #include "runner/commands.h"
 
@@ -204,6 +206,14 @@ static void verify_exits_2_when_it_cannot_look(void **state)
     AUTO_FREE char *none = test_join(fx.dir, "none");
 
     (void) state;
+    {
+        AUTO_FREE char *huge = test_join(fx.dir, "huge.tar");
+
+        test_write_text(fx.dir, "huge.tar", "");
+        assert_int_equal(truncate(huge, (off_t) LIMIT_ARCHIVE + 1), 0);
+        AUTO_RESULT struct result r = RUN(command_verify, huge, "--key", pub_path);
+        expect("too large", &r, EXIT_USAGE, "", "has 2147483649 bytes; evidence has at most");
+    }
     {
         AUTO_RESULT struct result r = RUN(command_verify, none, "--key", pub_path);
         expect("no archive", &r, EXIT_USAGE, "", "none");
