@@ -16,7 +16,7 @@
 
 #define SAMPLES "samples/process.csv"
 #define AS_WRITTEN ".as-written"
-#define NAME_SIZE (LIMIT_RELNAME * 2)
+#define NAME_SIZE ((size_t) LIMIT_RELNAME * 2)
 #define LOOKED_MS 1000 /* a program that ran this long was looked at while it ran */
 #define PROFILES "profile/"
 

@@ -101,12 +101,13 @@ static int add_places(const char *file, const struct yaml_node *node, const char
 
     for (const struct yaml_node *c = node->first; c && *n < PLACES_MAX; c = c->next, index++) {
         char place[320], number[24];
+        const char *token = c->key ? c->key : number;
         AUTO_FREE char *below = NULL;
 
         (void) snprintf(number, sizeof number, "%zu", index); /* always fits */
         (void) snprintf(place, sizeof place, "%.200s:%zu:%zu", file, c->key ? c->key_line : c->line,
                         c->key ? c->key_column : c->column);
-        below = pointer_join(depth > 0 ? at : half_of(c->key, strlen(c->key)), c->key ? c->key : number);
+        below = pointer_join(depth > 0 ? at : half_of(token, strlen(token)), token);
         if (!below || !cJSON_AddStringToObject(places, below, place))
             return no_memory(e);
         ++*n;

@@ -161,7 +161,7 @@ static int check_answer(const cJSON *j, const struct push_target *t, const char 
 
     if (strcmp(text_of(j, "schema"), CHECK_SCHEMA) != 0)
         return unsound("it has not the schema " CHECK_SCHEMA, commit, e);
-    if (strcmp(text_of(j, "project"), t->project) != 0)
+    if (!t->project || strcmp(text_of(j, "project"), t->project) != 0)
         return unsound("it is of another project", commit, e);
     if (strcmp(text_of(j, "commit"), commit) != 0)
         return unsound("it is of another commit", commit, e);

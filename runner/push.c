@@ -463,22 +463,24 @@ static int choose_names(struct upload *u, struct manifest *m, struct err *e)
     const struct push_target *t = u->target;
     struct err unreadable = ERR_INIT;
     bool readable = read_manifest(u->fd, m, &unreadable) == 0;
+    const char *own_project = readable ? m->project : t->project;
+    const char *own_gate = readable ? m->gate : t->gate;
 
-    if (!readable && (!t->project || !t->gate)) {
+    if (!own_project || !own_gate) {
         *e = unreadable;
         return -1;
     }
-    if (readable && t->gate && strcmp(t->gate, m->gate) != 0)
+    u->project = t->project ? t->project : own_project;
+    u->gate = t->gate ? t->gate : own_gate;
+    u->manifest = readable ? m : NULL;
+    if (strcmp(u->gate, own_gate) != 0)
         return err_set(e, ERR_USAGE, "push.gate",
-                       "the archive is of gate %s, not of '%.100s'; nothing was sent", m->gate,
-                       t->gate);
-    if (readable && t->project && strcmp(t->project, m->project) != 0)
+                       "the archive is of gate %s, not of '%.100s'; nothing was sent", own_gate,
+                       u->gate);
+    if (strcmp(u->project, own_project) != 0)
         return err_set(e, ERR_USAGE, "push.project",
                        "the archive is of project %s, not of '%.200s'; nothing was sent",
-                       m->project, t->project);
-    u->project = t->project ? t->project : m->project;
-    u->gate = t->gate ? t->gate : m->gate;
-    u->manifest = readable ? m : NULL;
+                       own_project, u->project);
     if (!text_is_project(u->project) || !text_is_slug(u->gate))
         return err_set(e, ERR_USAGE, "push.names",
                        "project must be owner/name, and gate a gate's name");

@@ -445,8 +445,9 @@ struct fork_order {
 static void *be_a_thread(void *arg)
 {
     struct fork_order *order = arg;
+    int turn = pthread_barrier_wait(&order->all);
 
-    if (pthread_barrier_wait(&order->all) == PTHREAD_BARRIER_SERIAL_THREAD) {
+    if (turn == PTHREAD_BARRIER_SERIAL_THREAD) {
         /* the last one to come: it was made after most others */
         if (fork() == 0) {
             take_mib(48);
