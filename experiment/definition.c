@@ -92,7 +92,8 @@ static const char *half_of(const char *key, size_t len)
     return "";
 }
 
-/* Where parts stand, as far as messages want to know: PLACES_DEPTH also bounds the recursion. */
+/* Where parts stand, as far as messages want to know: of `accept`, the longest part by far, only that
+ * it is there; its checks are told by their labels. PLACES_DEPTH also bounds the recursion. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static int add_places(const char *file, const struct yaml_node *node, const char *at, int depth, cJSON *places,
                       size_t *n, struct err *e)
@@ -111,7 +112,8 @@ static int add_places(const char *file, const struct yaml_node *node, const char
         if (!below || !cJSON_AddStringToObject(places, below, place))
             return no_memory(e);
         ++*n;
-        if (depth + 1 < PLACES_DEPTH && add_places(file, c, below, depth + 1, places, n, e) < 0)
+        if (depth + 1 < PLACES_DEPTH && strcmp(below, "/policy/accept") != 0 &&
+            add_places(file, c, below, depth + 1, places, n, e) < 0)
             return -1;
     }
     return 0;
