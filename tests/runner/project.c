@@ -134,9 +134,10 @@ void project_cleanrun(const struct project *p, const char *const args[], const c
                       struct test_run *r)
 {
     char *program = test_join(test_build_root(), "runner/cleanrun");
-    const char *full[ARGS_MAX] = {program};
+    /* meson test sets this variable, and many a definition refuses it */
+    const char *full[ARGS_MAX] = {"/usr/bin/env", "-u", "MALLOC_PERTURB_", program};
     const char *all_env[16] = {NULL};
-    size_t n = 1, k = 0;
+    size_t n = 4, k = 0;
 
     for (size_t i = 0; args[i] && n < ARGS_MAX - 1; i++)
         full[n++] = args[i];
