@@ -5,7 +5,7 @@
  *   make_package --out OUT.tar --key KEY.pem [--definition F] [--report F] [--report-name N]
  *       [--samples F] [--markers F] [--project P] [--gate G] [--class C] [--run ID] [--mode M]
  *       [--commit HEX] [--control RUN] [--fact TEXT] [--executable N] [--exit-code N]
- *       [--dirty] [--derive] [--no-samples] [--lie acceptance]
+ *       [--dirty] [--derive] [--lie acceptance]
  */
 #include "tests/lib/package.h"
 
@@ -91,8 +91,6 @@ static bool take_arguments(struct arguments *a, int argc, char **argv)
             a->o.dirty = true;
         } else if (strcmp(argv[i], "--derive") == 0) {
             a->o.derive = true;
-        } else if (strcmp(argv[i], "--no-samples") == 0) {
-            a->o.samples = "";
         } else if (i + 1 == argc || !take_value(a, argv[i], argv[i + 1])) {
             (void) fprintf(stderr, "make_package: what is '%s'?\n", argv[i]);
             return false;

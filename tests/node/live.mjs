@@ -163,7 +163,7 @@ async function setUp(started) {
     /* which the reduced report leaves out */
     Object.assign(r.environment, { cpu_model: 'Xeon 8259CL', cpu_count_logical: 16, cpu_count_physical: 8, os: 'linux', total_ram_gb: 61.5, rustc: 'rustc 1.91.0' });
     change(r);
-    return push(name, ['--definition', canonical, '--report', write(`${name}.json`, quoted(r)), '--no-samples',
+    return push(name, ['--definition', canonical, '--report', write(`${name}.json`, quoted(r)),
       '--report-name', 'perf_call_setup_cps_pbx-media-server/2000.json', '--class', 'ec2-m5-4xlarge', '--commit', own], expected,
     { to: 'eisenzopf/rvoip', at: 'call-setup-2k', token: 't2', key: 'key2' });
   };
