@@ -66,10 +66,11 @@ bool pace_stood_still(const struct pace *p, char *why, size_t size)
     return true;
 }
 
-/* A marker that comes meanwhile is stamped at the end. */
-static bool is_in(const struct pace_gap *gap, double at_ms)
+/* A marker that comes meanwhile is stamped at the end, or just behind it when the sample was taken
+ * before the marker was read: within an interval. */
+static bool is_in(const struct pace_gap *gap, double at_ms, double interval_ms)
 {
-    return gap->from_ms < at_ms && at_ms <= gap->to_ms;
+    return gap->from_ms < at_ms && at_ms <= gap->to_ms + interval_ms;
 }
 
 bool pace_breaks_window(const struct pace *p, const cJSON *windows, const cJSON *markers, char *why,
@@ -84,7 +85,8 @@ bool pace_breaks_window(const struct pace *p, const cJSON *windows, const cJSON 
         window_rule_from(entry, &rule);
         struct phase_found start = phases_find_actual(markers, rule.start_phase);
         struct phase_found end = phases_find_actual(markers, rule.end_phase);
-        double tolerance = rule.boundary_factor * (double) p->interval_ns / NS_PER_MS;
+        double interval = (double) p->interval_ns / NS_PER_MS;
+        double tolerance = rule.boundary_factor * interval;
 
         if (start.count != 1 || !start.valid || end.count != 1 || !end.valid)
             continue;
@@ -92,7 +94,7 @@ bool pace_breaks_window(const struct pace *p, const cJSON *windows, const cJSON 
             const struct pace_gap *gap = &p->gaps[i];
 
             if (gap->to_ms - gap->from_ms <= fmax(tolerance, GAP_MS) ||
-                (!is_in(gap, start.elapsed_ms) && !is_in(gap, end.elapsed_ms)))
+                (!is_in(gap, start.elapsed_ms, interval) && !is_in(gap, end.elapsed_ms, interval)))
                 continue;
             (void) snprintf(why, size,
                             "the runner itself took no sample from %.1f to %.1f s, where window "

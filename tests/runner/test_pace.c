@@ -80,6 +80,9 @@ static void a_stall_at_a_boundary_breaks_its_window(void **state)
 {
     static const uint64_t start[] = {500, 1000, 1500, 2000, 2900, 3000};
     static const uint64_t end[] = {500, 1000, 1500, 2000, 2500, 8500, 9300, 9500};
+    /* the sample was taken before the marker that had come meanwhile was read */
+    static const uint64_t just_before[] = {500, 1000, 1500, 2000, 2500, 9095, 9500};
+    static const uint64_t long_before[] = {500, 1000, 1500, 2000, 2500, 8500, 9000};
     static const uint64_t inside[] = {500, 1000, 1500, 2000, 2500, 3000, 3900, 4000};
     struct pace p = ticked(start, ARRAY_LEN(start), 0, 0);
     char why[200];
@@ -89,6 +92,10 @@ static void a_stall_at_a_boundary_breaks_its_window(void **state)
     assert_false(pace_stood_still(&p, why, sizeof why));
     p = ticked(end, ARRAY_LEN(end), 0, 0);
     assert_true(breaks(&p));
+    p = ticked(just_before, ARRAY_LEN(just_before), 0, 0);
+    assert_true(breaks(&p));
+    p = ticked(long_before, ARRAY_LEN(long_before), 0, 0);
+    assert_false(breaks(&p));
     p = ticked(inside, ARRAY_LEN(inside), 0, 0);
     assert_int_equal(p.n_gaps, 1);
     assert_false(breaks(&p));
