@@ -1,5 +1,5 @@
-/* evidence_parts: what struct evidence consists of. Only verify.c, which alone makes one, and
- * evidence.c may include this. */
+/* evidence_parts: what struct evidence consists of. Only verify.c, which alone makes one,
+ * verify_stages.c, which fills it, and evidence.c may include this. */
 #pragma once
 
 #include <cjson/cJSON.h>
