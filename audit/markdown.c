@@ -90,7 +90,7 @@ static void side(struct buf *out, const char *name, const cJSON *s)
     buf_puts(out, "\n\n");
 }
 
-static void head(struct buf *out, const cJSON *d)
+static void head(struct buf *out, const cJSON *d, const char *remark)
 {
     const cJSON *reviewed = json_get(json_get(d, "baseline"), "reviewed");
     const cJSON *coverage = json_get(d, "coverage");
@@ -98,6 +98,10 @@ static void head(struct buf *out, const cJSON *d)
     buf_puts(out, "# Performance audit: ");
     escape(out, text_of(d, "gate", "?"));
     buf_printf(out, "\n\nstatus: %s\n\n", text_of(d, "verdict", "?"));
+    if (remark) {
+        escape(out, remark);
+        buf_puts(out, "\n\n");
+    }
     side(out, "baseline", json_get(d, "baseline"));
     if (reviewed) {
         buf_puts(out, "reviewed baseline: ");
@@ -299,13 +303,13 @@ static void notes(struct buf *out, const char *what, const cJSON *list, const ch
     }
 }
 
-int audit_markdown(const cJSON *document, char **out, size_t *out_len, struct err *e)
+int audit_markdown(const cJSON *document, const char *remark, char **out, size_t *out_len, struct err *e)
 {
     AUTO_BUF struct buf text = { 0 };
     const cJSON *coverage = json_get(document, "coverage");
 
     buf_init(&text, LIMIT_MIB(16));
-    head(&text, document);
+    head(&text, document, remark);
     refusals(&text, json_get(document, "reasons"));
     identity(&text, json_get(document, "identity"));
     metrics(&text, json_get(document, "comparisons"));

@@ -334,7 +334,7 @@ static int write_outputs(struct cli *c, const struct cli_args *a, const struct a
         return err_set(e, ERR_USAGE, "audit.usage", "only one of --json and --md can be standard output");
     if (json && cli_write_json(c, json, audit->document, e) < 0)
         return -1;
-    if (md && (audit_markdown(audit->document, &text, &len, e) < 0 || cli_write_text(c, md, text, len, e) < 0))
+    if (md && (audit_markdown(audit->document, NULL, &text, &len, e) < 0 || cli_write_text(c, md, text, len, e) < 0))
         return -1;
     if (!c->quiet)
         summarise(is_stdout(json) || is_stdout(md) ? c->err : c->out, audit);

@@ -59,7 +59,7 @@ static int write_markdown(const struct finish *f, struct err *e)
 
     const struct audit *judging = f->reviewed.differs ? &f->reviewed.audit : &f->audit;
 
-    if (audit_markdown(judging->document, &text, &len, e) < 0)
+    if (audit_markdown(judging->document, NULL, &text, &len, e) < 0)
         return -1;
     buf_init(&b, LIMIT_MIB(64));
     if (f->reviewed.differs)

@@ -103,39 +103,18 @@ struct content *page_content(struct request *q, const char *name, const cJSON *d
     return c;
 }
 
-/* The comparison with, below its status, what stands against its OK in the commit's check. */
-static int write_markdown(const cJSON *document, const cJSON *audit, char **out, size_t *out_len,
-                          struct err *e)
+/* What stands against the run's OK in the commit's check; nothing when it is no object. */
+static void put_remark(struct buf *out, const cJSON *check)
 {
-    static const char before[] = "\n\nbaseline: ";
-    const char *stands = cJSON_GetStringValue(json_get(json_get(document, "check"), "description"));
-    const char *run = cJSON_GetStringValue(json_get(json_get(document, "check"), "run"));
-    AUTO_FREE char *bytes = NULL;
-    AUTO_BUF struct buf b = {.data = NULL};
-    const char *at;
-    size_t len = 0;
-
-    if (audit_markdown(audit, &bytes, &len, e) < 0)
-        return -1;
-    at = stands && run ? strstr(bytes, before) : NULL;
-    if (!at) {
-        *out = STEAL(bytes);
-        *out_len = len;
-        return 0;
-    }
-    buf_init(&b, LIMIT_MIB(17));
-    buf_put(&b, bytes, (size_t) (at - bytes));
-    buf_printf(&b, "\n\ncheck: %s (run %s)", stands, run);
-    buf_puts(&b, at);
-    if (buf_check(&b, e) < 0)
-        return -1;
-    *out = buf_take(&b, out_len);
-    return *out ? 0 : err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+    if (cJSON_IsObject(check))
+        buf_printf(out, "check: %s (run %s)", json_get(check, "description")->valuestring,
+                   json_get(check, "run")->valuestring);
 }
 
 /* The comparison as the forge comment shows it. */
 static struct content *markdown_content(const cJSON *document, struct err *e)
 {
+    AUTO_BUF struct buf remark = {.data = NULL};
     char *bytes = NULL;
     size_t len = 0;
     const cJSON *audit = json_get(document, "audit");
@@ -145,7 +124,9 @@ static struct content *markdown_content(const cJSON *document, struct err *e)
         (void) err_set(e, ERR_NOTFOUND, "page.markdown", "there is no comparison");
         return NULL;
     }
-    if (write_markdown(document, audit, &bytes, &len, e) < 0)
+    buf_init(&remark, LIMIT_KIB(1));
+    put_remark(&remark, json_get(document, "check"));
+    if (buf_check(&remark, e) < 0 || audit_markdown(audit, remark.data, &bytes, &len, e) < 0)
         return NULL;
     c = content_bytes(TYPE_MARKDOWN, bytes, len);
     if (!c)

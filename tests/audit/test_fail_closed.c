@@ -266,7 +266,7 @@ static void rule2_same_binary_is_noise_only_with_the_same_source(void **state)
         sides_put_text(s.current.manifest, "/source/start/fingerprint", trees[i]);
         sides_audit(&s, &a);
         assert_int_equal(cJSON_IsTrue(json_get(a.document, "same_source")), i == 0);
-        assert_int_equal(audit_markdown(a.document, &text, &len, &e), 0);
+        assert_int_equal(audit_markdown(a.document, NULL, &text, &len, &e), 0);
         assert_int_equal(strstr(text, "every difference below is noise") != NULL, i == 0);
         assert_int_equal(strstr(text, "the same program file; its source tree differs") != NULL, i == 1);
         free(text);

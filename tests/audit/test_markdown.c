@@ -12,7 +12,7 @@ static char *markdown_of(struct sides *s, enum verdict expected)
 
     sides_audit(s, &a);
     assert_int_equal(a.verdict, expected);
-    if (audit_markdown(a.document, &text, &len, &e) < 0)
+    if (audit_markdown(a.document, NULL, &text, &len, &e) < 0)
         fail_msg("%s", e.text);
     assert_int_equal(strlen(text), len);
     audit_fini(&a);
@@ -92,6 +92,32 @@ static void refusal_tells_lists_element_by_element(void **state)
     contains(text, "| steps differs: /1 20 removed, /2 40 → 45, /3 50 added |\n");
     contains(text, "\ns/1.json /load/steps:\n\n- /1 20 removed\n- /2 40 → 45\n- /3 50 added\n\n");
     free(text);
+}
+
+/* What its reader must know beside the document stands below the status; it is text, too. */
+static void a_remark_stands_below_the_status(void **state)
+{
+    struct sides s;
+    struct audit a = { 0 };
+    struct err e = ERR_INIT;
+    AUTO_FREE char *without = NULL;
+    AUTO_FREE char *with = NULL;
+    char *at;
+    size_t without_len = 0;
+    size_t len = 0;
+    static const char line[] = "check: NON_COMPARABLE \\[x\\]\n\n";
+
+    (void) state;
+    sides_init(&s);
+    sides_audit(&s, &a);
+    assert_int_equal(audit_markdown(a.document, NULL, &without, &without_len, &e), 0);
+    assert_int_equal(audit_markdown(a.document, "check: NON_COMPARABLE [x]", &with, &len, &e), 0);
+    contains(with, "\nstatus: OK\n\ncheck: NON_COMPARABLE \\[x\\]\n\nbaseline: ");
+    at = strstr(with, line); /* and nothing else changes */
+    memmove(at, at + sizeof line - 1, strlen(at + sizeof line - 1) + 1);
+    assert_string_equal(with, without);
+    audit_fini(&a);
+    sides_fini(&s);
 }
 
 /* Outside text is text: no cell, no link, no HTML, no mention, no new line. */
@@ -185,6 +211,7 @@ int main(void)
         cmocka_unit_test(regression_is_listed_twice),
         cmocka_unit_test(refusal_shows_both_values_and_no_number),
         cmocka_unit_test(refusal_tells_lists_element_by_element),
+        cmocka_unit_test(a_remark_stands_below_the_status),
         cmocka_unit_test(outside_text_forms_no_markup),
         cmocka_unit_test(replay_finds_every_difference),
         cmocka_unit_test(replay_ignores_roots_and_wording),
