@@ -503,3 +503,16 @@ int check_of_run(struct db *db, const struct check_run *r, struct json_doc *d, c
     arena_fini(&c.arena);
     return rc;
 }
+
+int check_of_row(struct db *db, const struct query *row, struct json_doc *d, cJSON *parent,
+                 struct err *e)
+{
+    const struct check_run ask = {.project_id = query_get_int(row, RUN_PROJECT),
+                                  .gate = query_get_text(row, RUN_GATE),
+                                  .machine_class = query_get_text(row, RUN_CLASS),
+                                  .commit = query_get_text(row, RUN_COMMIT),
+                                  .run = query_get_text(row, RUN_RUN),
+                                  .verdict = query_get_text(row, RUN_VERDICT)};
+
+    return check_of_run(db, &ask, d, parent, e);
+}

@@ -101,6 +101,9 @@ struct check_run {
 };
 int check_of_run(struct db *db, const struct check_run *r, struct json_doc *d, cJSON *parent,
                  struct err *e) MUST_CHECK;
+/* The same of the current row of a query with RUN_COLUMNS. */
+int check_of_row(struct db *db, const struct query *row, struct json_doc *d, cJSON *parent,
+                 struct err *e) MUST_CHECK;
 /* The same of a run at hand, into the document's root. */
 static inline int MUST_CHECK check_of_stored(struct db *db, const struct store_run *run,
                                              struct json_doc *d, struct err *e)

@@ -144,14 +144,7 @@ static int add_run(struct json_doc *d, cJSON *list, struct db *db, const struct 
         return -1;
     attempt_list_write(&attempts, verdict ? run : NULL, d, o);
     doc_run_url(d, o, "url", run, query_get_text(q, RUN_BASELINE));
-    return check_of_run(db,
-                        &(struct check_run){.project_id = query_get_int(q, RUN_PROJECT),
-                                            .gate = query_get_text(q, RUN_GATE),
-                                            .machine_class = query_get_text(q, RUN_CLASS),
-                                            .commit = query_get_text(q, RUN_COMMIT),
-                                            .run = run,
-                                            .verdict = verdict},
-                        d, o, e);
+    return check_of_row(db, q, d, o, e);
 }
 
 /* *out_newest: the newest run's name. */

@@ -84,22 +84,17 @@ static void bind_visible(struct query *q, const struct gates *g)
 /* The gate's answer: the newest run's, unless the check of its commit stands against its OK. */
 static int add_answer(struct gates *g, cJSON *o, const struct query *q, struct err *e)
 {
-    const struct check_run ask = {.project_id = query_get_int(q, RUN_PROJECT),
-                                  .gate = query_get_text(q, RUN_GATE),
-                                  .machine_class = query_get_text(q, RUN_CLASS),
-                                  .commit = query_get_text(q, RUN_COMMIT),
-                                  .run = query_get_text(q, RUN_RUN),
-                                  .verdict = query_get_text(q, RUN_VERDICT)};
+    const char *own = query_get_text(q, RUN_VERDICT);
     const cJSON *stands;
     const char *word;
     enum verdict v;
 
-    if (check_of_run(g->db, &ask, g->d, o, e) < 0)
+    if (check_of_row(g->db, q, g->d, o, e) < 0)
         return -1;
     stands = json_get(o, "check");
-    word = cJSON_IsObject(stands) ? json_get(stands, "verdict")->valuestring : ask.verdict;
+    word = cJSON_IsObject(stands) ? json_get(stands, "verdict")->valuestring : own;
     json_add_string(g->d, o, "verdict", word);
-    json_add_string(g->d, o, "run_verdict", ask.verdict);
+    json_add_string(g->d, o, "run_verdict", own);
     json_add_string(g->d, o, "description",
                     cJSON_IsObject(stands) ? json_get(stands, "description")->valuestring
                                            : query_get_text(q, RUN_DESCRIPTION));
