@@ -77,7 +77,10 @@ void buf_puts(struct buf *b, const char *s)
 
 void buf_putc(struct buf *b, char c)
 {
-    buf_put(b, &c, 1);
+    if (!reserve(b, 1))
+        return;
+    b->data[b->len++] = c;
+    b->data[b->len] = '\0';
 }
 
 void buf_vprintf(struct buf *b, const char *format, va_list ap)

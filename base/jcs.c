@@ -126,25 +126,30 @@ static int write_string(struct buf *out, const char *s, struct err *e)
     static const char from[] = "\"\\\b\f\n\r\t";
     static const char to[] = "\"\\bfnrt";
 
-    if (!s || !text_is_utf8(s, strlen(s)))
+    size_t len = s ? strlen(s) : 0;
+
+    if (!s || !text_is_utf8(s, len))
         return refuse("a string is no valid text", e);
     buf_putc(out, '"');
-    while (*s != '\0') {
-        size_t plain = 0; /* a run that stands for itself is copied at once */
+    while (len > 0) {
+        size_t plain =
+            text_plain_length(s, len); /* a run that stands for itself is copied at once */
         const char *simple = NULL;
 
-        while ((unsigned char) s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\')
+        while (plain < len && (unsigned char) s[plain] >= 0x80)
             plain++;
         buf_put(out, s, plain);
         s += plain;
-        if (*s == '\0')
-            break;
+        len -= plain;
+        if (plain > 0)
+            continue;
         simple = strchr(from, *s);
         if (simple)
             buf_printf(out, "\\%c", to[simple - from]);
         else
             buf_printf(out, "\\u%04x", (unsigned) (unsigned char) *s);
         s++;
+        len--;
     }
     buf_putc(out, '"');
     return 0;

@@ -155,13 +155,13 @@ static int scan_string(struct scan *s, struct err *e)
 {
     s->at++;
     while (s->at < s->len) {
-        unsigned char c = (unsigned char) s->p[s->at];
+        unsigned char c = 0;
         size_t n = 0;
 
-        if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') { /* nearly always */
-            s->at++;
-            continue;
-        }
+        s->at += text_plain_length(s->p + s->at, s->len - s->at);
+        if (s->at == s->len)
+            break;
+        c = (unsigned char) s->p[s->at];
         if (c == '"') {
             s->at++;
             return 0;

@@ -19,6 +19,23 @@ static bool is_word(char c)
     return is_lower(c) || is_digit(c) || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+#define EIGHT(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static uint64_t eight_bytes(const char *s)
+{
+    uint64_t v = 0;
+
+    memcpy(&v, s, sizeof(v));
+    return v;
+}
+
+/* The highest bit of a byte is set where v's is below n (at most 0x80), and perhaps above such a
+ * byte. */
+static uint64_t bytes_below(uint64_t v, unsigned char n)
+{
+    return (v - EIGHT(n)) & ~v & EIGHT(0x80u);
+}
+
 /* Length of the well-formed sequence at s (RFC 3629, table 3-7 of Unicode), or 0. */
 static size_t utf8_sequence(const unsigned char *s, size_t len)
 {
@@ -60,7 +77,12 @@ bool text_is_utf8(const char *s, size_t len)
     while (i < len) {
         size_t n = 0;
 
-        if ((unsigned char) s[i] < 0x80) { /* nearly all bytes of nearly all texts */
+        if (len - i >= 8 &&
+            (eight_bytes(s + i) & EIGHT(0x80u)) == 0) { /* nearly all of nearly all texts */
+            i += 8;
+            continue;
+        }
+        if ((unsigned char) s[i] < 0x80) {
             i++;
             continue;
         }
@@ -70,6 +92,25 @@ bool text_is_utf8(const char *s, size_t len)
         i += n;
     }
     return true;
+}
+
+size_t text_plain_length(const char *s, size_t len)
+{
+    size_t i = 0;
+
+    while (len - i >= 8) {
+        uint64_t v = eight_bytes(s + i);
+        uint64_t other = (v & EIGHT(0x80u)) | bytes_below(v, 0x20) |
+                         bytes_below(v ^ EIGHT('"'), 1) | bytes_below(v ^ EIGHT('\\'), 1);
+
+        if (other != 0)
+            break;
+        i += 8;
+    }
+    while (i < len && (unsigned char) s[i] >= 0x20 && (unsigned char) s[i] < 0x80 && s[i] != '"' &&
+           s[i] != '\\')
+        i++;
+    return i;
 }
 
 static int hex_value(char c)

@@ -12,6 +12,8 @@
 bool text_is_utf8(const char *s, size_t len); /* RFC 3629: no overlong, no surrogates, ≤ U+10FFFF */
 /* Bytes of the well-formed sequence that s starts with (1 to 4), 0 when it starts with none. */
 size_t text_utf8_length(const char *s, size_t len);
+/* Bytes that s begins with and that a JSON string holds as they are: printable ASCII (U+007F too) but '"' and '\\'. */
+size_t text_plain_length(const char *s, size_t len);
 bool text_is_hex(const char *s, size_t len);  /* lower case only */
 void text_hex(const uint8_t *bytes, size_t len, char *out); /* writes 2·len + NUL */
 bool text_unhex(const char *s, size_t len, uint8_t *out) MUST_CHECK; /* lower case only, len even, writes len/2 */

@@ -69,6 +69,49 @@ static void utf8_takes_every_code_point_once(void **state)
     }
 }
 
+/* Each text at each distance from a word's end, so that what is read in eights is read rightly. */
+static void utf8_is_judged_the_same_at_every_offset(void **state)
+{
+    static const char *const good[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "~"};
+    static const char *const bad[] = {"\x80",         "\xc3", "\xe2\x82",
+                                      "\xf0\x9f\x98", "\xff", "\xed\xa0\x80"};
+
+    (void) state;
+    for (size_t before = 0; before < 18; before++) {
+        for (size_t after = 0; after < 18; after++) {
+            char text[48];
+
+            for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+                memset(text, 'a', sizeof(text));
+                memcpy(text + before, good[i], strlen(good[i]));
+                assert_true(text_is_utf8(text, before + strlen(good[i]) + after));
+            }
+            for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                memset(text, 'a', sizeof(text));
+                memcpy(text + before, bad[i], strlen(bad[i]));
+                assert_false(text_is_utf8(text, before + strlen(bad[i]) + after));
+            }
+        }
+    }
+}
+
+static void plain_length_stops_at_what_json_escapes_or_utf8_lengthens(void **state)
+{
+    (void) state;
+    for (size_t at = 0; at < 24; at++) {
+        for (int c = 0; c < 256; c++) {
+            bool plain = c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+            char text[24];
+
+            memset(text, 'x', sizeof(text));
+            text[at] = (char) c;
+            if (text_plain_length(text, sizeof(text)) != (plain ? sizeof(text) : at) ||
+                text_plain_length(text, at) != at)
+                fail_msg("byte %d at %zu", c, at);
+        }
+    }
+}
+
 static void hex_goes_round_and_is_lower_case(void **state)
 {
     uint8_t bytes[256];
@@ -256,6 +299,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(utf8_follows_rfc_3629),
         cmocka_unit_test(utf8_takes_every_code_point_once),
+        cmocka_unit_test(utf8_is_judged_the_same_at_every_offset),
+        cmocka_unit_test(plain_length_stops_at_what_json_escapes_or_utf8_lengthens),
         cmocka_unit_test(hex_goes_round_and_is_lower_case),
         cmocka_unit_test(base64_has_the_vectors_of_its_rfc),
         cmocka_unit_test(base64_goes_round_in_both_alphabets),
