@@ -92,6 +92,7 @@ static int read_identity(struct policy *p, struct err *e)
 
 static int read_metrics(struct policy *p, struct err *e)
 {
+    char place[DEFINITION_PLACE_SIZE];
     const cJSON *list = json_get(json_get(p->definition->policy, "audit"), "metrics");
     const cJSON *item = NULL;
     size_t n = 0;
@@ -133,7 +134,7 @@ static int read_metrics(struct policy *p, struct err *e)
     }
     if (!any_gated)
         return err_set(e, ERR_INPUT, "policy.gated", "%s: at least one metric must be gated (gated: true, the default)",
-                       definition_place(p->definition, "/policy/audit/metrics"));
+                       definition_place(p->definition, "/policy/audit/metrics", place));
     return 0;
 }
 
@@ -225,7 +226,7 @@ int policy_read(const struct definition *d, struct policy *out, struct err *e)
     if (read_identity(&p, e) < 0 || read_metrics(&p, e) < 0 || read_windows(&p, e) < 0 || read_required(&p, e) < 0 ||
         read_infer(&p, e) < 0) {
         policy_fini(&p);
-        return d->places ? -1 : err_wrap(e, "gate '%s'", d->gate); /* a place in the file says which gate */
+        return d->source ? -1 : err_wrap(e, "gate '%s'", d->gate); /* a place in the file says which gate */
     }
     *out = p;
     return 0;

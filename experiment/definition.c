@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/jcs.h"
 #include "base/json_in.h"
@@ -15,8 +14,6 @@
 #include "experiment/yaml_in.h"
 
 #define DEFINITION_SCHEMA "cleanrun-definition/1"
-#define PLACES_DEPTH 5 /* below the gate: policy/audit/metrics/0/path */
-#define PLACES_MAX 4096
 
 static int no_memory(struct err *e)
 {
@@ -92,33 +89,6 @@ static const char *half_of(const char *key, size_t len)
     return "";
 }
 
-/* Where parts stand, as far as messages want to know: of `accept`, the longest part by far, only that
- * it is there; its checks are told by their labels. PLACES_DEPTH also bounds the recursion. */
-/* NOLINTNEXTLINE(misc-no-recursion) */
-static int add_places(const char *file, const struct yaml_node *node, const char *at, int depth, cJSON *places,
-                      size_t *n, struct err *e)
-{
-    size_t index = 0;
-
-    for (const struct yaml_node *c = node->first; c && *n < PLACES_MAX; c = c->next, index++) {
-        char place[320], number[24];
-        const char *token = c->key ? c->key : number;
-        AUTO_FREE char *below = NULL;
-
-        (void) snprintf(number, sizeof number, "%zu", index); /* always fits */
-        (void) snprintf(place, sizeof place, "%.200s:%zu:%zu", file, c->key ? c->key_line : c->line,
-                        c->key ? c->key_column : c->column);
-        below = pointer_join(depth > 0 ? at : half_of(token, strlen(token)), token);
-        if (!below || !cJSON_AddStringToObject(places, below, place))
-            return no_memory(e);
-        ++*n;
-        if (depth + 1 < PLACES_DEPTH && strcmp(below, "/policy/accept") != 0 &&
-            add_places(file, c, below, depth + 1, places, n, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* Notes are collected under the gate's own pointers ("/run/timeout"); the document names the half as well. */
 static int place_notes(const cJSON *found, cJSON *notes, struct err *e)
 {
@@ -157,12 +127,12 @@ static int gate_from_yaml(const char *file, const char *project, const struct ya
     AUTO_JSON cJSON *gate = NULL;
     cJSON *document = cJSON_CreateObject();
     cJSON *experiment = NULL, *policy = NULL, *notes = NULL;
-    size_t n_places = 0;
 
     out->document = document;
-    out->places = cJSON_CreateObject();
-    if (check_gate_name(file, node, e) < 0 || !found || !document || !out->places)
-        return found && document && out->places ? -1 : no_memory(e);
+    out->file = file;
+    out->source = node;
+    if (check_gate_name(file, node, e) < 0 || !found || !document)
+        return found && document ? -1 : no_memory(e);
     if (schema_from_yaml(&schema_gate, file, node, "", found, &gate, e) < 0)
         return -1;
     if (!cJSON_AddStringToObject(document, "schema", DEFINITION_SCHEMA) ||
@@ -174,8 +144,7 @@ static int gate_from_yaml(const char *file, const char *project, const struct ya
     notes = object_in(document, "notes");
     if (!experiment || !policy || !notes)
         return no_memory(e);
-    if (split_halves(gate, experiment, policy, e) < 0 || place_notes(found, notes, e) < 0 ||
-        add_places(file, node, "", 0, out->places, &n_places, e) < 0)
+    if (split_halves(gate, experiment, policy, e) < 0 || place_notes(found, notes, e) < 0)
         return -1;
     return settle(out, e);
 }
@@ -245,8 +214,9 @@ static int check_top(const char *file, const struct yaml_node *root, struct err 
     return 0;
 }
 
-static int gates_from_yaml(const char *name, const struct yaml_node *root, struct definition_file *out, struct err *e)
+static int gates_from_yaml(const struct yaml_node *root, struct definition_file *out, struct err *e)
 {
+    const char *name = out->name;
     const struct yaml_node *gates = member(root, "gates");
     const struct yaml_node *project = member(root, "project");
 
@@ -263,16 +233,17 @@ static int gates_from_yaml(const char *name, const struct yaml_node *root, struc
 
 int definition_file_parse(const char *name, const char *bytes, size_t len, struct definition_file *out, struct err *e)
 {
-    AUTO_ARENA struct arena arena = { 0 };
     struct definition_file made = { 0 };
     struct yaml_node *root = NULL;
 
-    arena_init(&arena, LIMIT_MIB(64));
-    if (yaml_parse(name, bytes, len, &arena, &root, e) < 0 || check_top(name, root, e) < 0)
-        return -1;
-    if (gates_from_yaml(name, root, &made, e) < 0) {
+    arena_init(&made.arena, LIMIT_MIB(64));
+    made.name = arena_strdup(&made.arena, name);
+    if (!made.name || yaml_parse(name, bytes, len, &made.arena, &root, e) < 0 || check_top(name, root, e) < 0 ||
+        gates_from_yaml(root, &made, e) < 0) {
+        int rc = made.name ? -1 : no_memory(e);
+
         definition_file_fini(&made);
-        return -1;
+        return rc;
     }
     *out = made;
     return 0;
@@ -283,6 +254,7 @@ void definition_file_fini(struct definition_file *f)
     for (size_t i = 0; i < f->n; i++)
         definition_fini(&f->gates[i]);
     free(f->gates);
+    arena_fini(&f->arena);
     *f = (struct definition_file){ 0 };
 }
 
@@ -371,7 +343,6 @@ void definition_fini(struct definition *d)
     free(d->gate);
     free(d->project);
     json_free(d->document);
-    json_free(d->places);
     *d = (struct definition){ 0 };
 }
 
@@ -390,18 +361,6 @@ int definition_write(const struct definition *d, char **out, size_t *out_len, st
 const cJSON *definition_note(const struct definition *d, const char *pointer)
 {
     return json_get(d->notes, pointer);
-}
-
-const char *definition_place(const struct definition *d, const char *pointer)
-{
-    AUTO_FREE char *at = strdup(pointer);
-    const cJSON *found = NULL;
-
-    for (char *slash = at ? at + strlen(at) : NULL; slash && !found; slash = strrchr(at, '/')) {
-        *slash = '\0';
-        found = *at ? json_get(d->places, at) : NULL;
-    }
-    return found ? found->valuestring : pointer;
 }
 
 /* Does the report say this where the pointer at `key` of the experiment leads? True when nothing is asked. */

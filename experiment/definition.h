@@ -14,9 +14,14 @@
 #include <cjson/cJSON.h>
 #include <stddef.h>
 
+#include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/digest.h"
 #include "base/err.h"
+
+#define DEFINITION_PLACE_SIZE 320
+
+struct yaml_node;
 
 struct definition {
     char *gate;
@@ -25,7 +30,8 @@ struct definition {
     const cJSON *experiment; /* borrowed from document */
     const cJSON *policy;
     const cJSON *notes;     /* unhashed values by JSON Pointer into the document: {"/experiment/run/timeout": 600000} */
-    cJSON *places;          /* of cleanrun.yaml: where a part stands, by its pointer; NULL when read from definition.json */
+    const struct yaml_node *source; /* the gate in cleanrun.yaml, borrowed from its definition_file; NULL: definition.json */
+    const char *file;               /* that file's name, borrowed as well */
     struct digest experiment_digest; /* SHA-256 of RFC 8785 form */
     struct digest policy_digest;
 };
@@ -33,6 +39,8 @@ struct definition {
 struct definition_file {
     struct definition *gates; /* in file order */
     size_t n;
+    const char *name;
+    struct arena arena; /* the name, and the nodes that tell where the gates' parts stand */
 };
 
 /* cleanrun.yaml (or JSON) bytes → every gate. `name` is used in messages: "cleanrun.yaml:12:5: unknown key 'tolerence'; did you mean …". */
@@ -49,8 +57,8 @@ int definition_write(const struct definition *d, char **out, size_t *out_len, st
 /* An unhashed value (label, time-out) by its pointer in the document, "/policy/audit/metrics/0/label"; NULL when not given. */
 const cJSON *definition_note(const struct definition *d, const char *pointer);
 /* For messages: where the part at this pointer of the document (or what holds it) stands, "cleanrun.yaml:12:5"; the pointer
- * itself when the definition did not come from such a file. */
-const char *definition_place(const struct definition *d, const char *pointer);
+ * itself (cut, when it is longer) when the definition did not come from such a file. Returns out. */
+const char *definition_place(const struct definition *d, const char *pointer, char out[DEFINITION_PLACE_SIZE]);
 /* Does the report name its source where run.report_commit and run.report_fingerprint say? NULL when it does or nothing
  * is asked, else what it does not name: "commit" or "fingerprint". */
 const char *definition_report_misnames(const struct definition *d, const cJSON *report, const char *commit,

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/num.h"
 
-enum { POINTER_MAX_TOKENS = 16, POINTER_MAX_BYTES = 512, POINTER_MAX_MATCHES = 100000 };
+enum { POINTER_MAX_TOKENS = 16, POINTER_MAX_MATCHES = 100000 };
 
 bool pointer_ok(const char *pointer)
 {
@@ -33,8 +33,7 @@ bool pointer_is_pattern(const char *pointer)
     return false;
 }
 
-/* Decodes the token at *p (which stands after a '/') into out and moves *p to the next '/' or the end. */
-static void token_next(const char **p, char out[POINTER_MAX_BYTES + 1])
+void pointer_token(const char **p, char out[POINTER_MAX_BYTES + 1])
 {
     size_t n = 0;
 
@@ -83,7 +82,7 @@ const cJSON *pointer_get(const cJSON *root, const char *pointer)
         return NULL;
     while (at && *p == '/') {
         p++;
-        token_next(&p, token);
+        pointer_token(&p, token);
         at = child_at(at, token);
     }
     return at;
@@ -248,7 +247,7 @@ int pointer_expand(const cJSON *root, const char *pattern, struct pointer_list *
         bool all = p[1] == '*' && (p[2] == 0 || p[2] == '/');
 
         p++;
-        token_next(&p, token);
+        pointer_token(&p, token);
         rc = expand_token(&at, token, all, &next, e);
         match_list_fini(&at);
         at = next;

@@ -9,9 +9,13 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+enum { POINTER_MAX_BYTES = 512 };
+
 bool pointer_ok(const char *pointer);          /* "" or "/tok/tok…", ~0 ~1 only, ≤ 16 tokens, ≤ 512 bytes */
 bool pointer_is_pattern(const char *pointer);  /* holds a "*" token */
 const cJSON *pointer_get(const cJSON *root, const char *pointer); /* NULL when absent or not pointer_ok */
+/* Decodes the token at *p, which stands after a '/' of a pointer that is ok, and moves *p to the next '/' or the end. */
+void pointer_token(const char **p, char out[POINTER_MAX_BYTES + 1]);
 /* Plain pointers of every match in document order (members sorted bytewise); heap strings. */
 struct pointer_list {
     char **items;

@@ -102,10 +102,12 @@ static int run_to(struct stage *s, const char *const *argv, struct loop_stream o
  * the caller's to resolve. */
 static int absent(const struct build_input *in, const char *pointer, struct err *e)
 {
+    char place[DEFINITION_PLACE_SIZE];
+
     if (e->kind != ERR_NOTFOUND)
         return -1;
     e->kind = ERR_USAGE;
-    return err_wrap(e, "%s", definition_place(in->plan->definition, pointer));
+    return err_wrap(e, "%s", definition_place(in->plan->definition, pointer, place));
 }
 
 static void note_command(struct stage *s, const char *const *argv)

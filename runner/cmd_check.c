@@ -44,7 +44,7 @@ static int check_plans(const struct definition *d, struct err *e)
         if (m != PLAN_CLEAN && !json_get(json_get(d->experiment, "modes"), word))
             continue;
         if (plan_read(d, (enum plan_mode) m, &p, e) < 0)
-            return d->places ? -1 : err_wrap(e, "gate %s", d->gate);
+            return d->source ? -1 : err_wrap(e, "gate %s", d->gate);
     }
     return 0;
 }
@@ -84,8 +84,9 @@ static void add_warnings(struct json_doc *doc, cJSON *row, const struct definiti
     for (size_t i = 0; i < ARRAY_LEN(warnings); i++) {
         if (applies(d, i)) {
             cJSON *warning = json_add_object(doc, list, NULL);
+            char place[DEFINITION_PLACE_SIZE];
 
-            json_add_string(doc, warning, "place", definition_place(d, warnings[i].pointer));
+            json_add_string(doc, warning, "place", definition_place(d, warnings[i].pointer, place));
             json_add_string(doc, warning, "text", warnings[i].text);
         }
     }
@@ -141,7 +142,7 @@ static int print_json(const struct cli *c, const struct definition_file *f, cons
 static void print_text(const struct cli *c, const struct definition_file *f)
 {
     for (size_t i = 0; i < f->n; i++) {
-        char experiment[DIGEST_HEX_SIZE], policy[DIGEST_HEX_SIZE];
+        char experiment[DIGEST_HEX_SIZE], policy[DIGEST_HEX_SIZE], place[DEFINITION_PLACE_SIZE];
 
         digest_hex(&f->gates[i].experiment_digest, experiment);
         digest_hex(&f->gates[i].policy_digest, policy);
@@ -151,7 +152,7 @@ static void print_text(const struct cli *c, const struct definition_file *f)
         for (size_t w = 0; w < ARRAY_LEN(warnings); w++)
             if (applies(&f->gates[i], w))
                 cli_say(c, "%s: warning: gate %s: %s",
-                        definition_place(&f->gates[i], warnings[w].pointer), f->gates[i].gate,
+                        definition_place(&f->gates[i], warnings[w].pointer, place), f->gates[i].gate,
                         warnings[w].text);
     }
 }

@@ -72,16 +72,19 @@ static bool is_below(const char *path)
 static int check_below(const struct definition *d, const char *pointer, const char *path,
                        struct err *e)
 {
+    char place[DEFINITION_PLACE_SIZE];
+
     if (!path || is_below(path))
         return 0;
     return err_set(e, ERR_USAGE, "plan.path",
                    "%s: '%.100s' must lie below the root of the source: a relative path without '..'",
-                   definition_place(d, pointer), path);
+                   definition_place(d, pointer, place), path);
 }
 
 static int read_build(const struct definition *d, struct plan *p, struct err *e)
 {
-    const char *at = definition_place(d, "/experiment/build/executable");
+    char place[DEFINITION_PLACE_SIZE];
+    const char *at = definition_place(d, "/experiment/build/executable", place);
     const cJSON *build = json_get(d->experiment, "build");
     const cJSON *exe = json_get(build, "executable");
     const char *messages = text_of(build, "messages");
@@ -182,10 +185,10 @@ static int read_mode(const struct definition *d, enum plan_mode mode, struct pla
                                p->rate); /* its length is not needed */
     if (read_clock(p, e) == 0 && check_mode(p, e) == 0)
         return 0;
-    char pointer[64];
+    char pointer[64], place[DEFINITION_PLACE_SIZE];
 
     (void) snprintf(pointer, sizeof(pointer), "/experiment/modes/%s", mode_words[mode]); /* fits */
-    return err_wrap(e, "%s", definition_place(d, pointer));
+    return err_wrap(e, "%s", definition_place(d, pointer, place));
 }
 
 int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out, struct err *e)
@@ -198,6 +201,7 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     const cJSON *interval = json_get(sampling, "interval");
 
     const char *from = text_of(phases, "from");
+    char place[DEFINITION_PLACE_SIZE];
 
     p.markers_in_report = from && !strcmp(from, "report");
     p.machine_class = text_of(d->experiment, "class");
@@ -221,7 +225,7 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     p.limits = json_get(host, "limits");
     p.quiet = json_get(host, "quiet");
     if (conditioning_check(&p, e) < 0)
-        return err_wrap(e, "%s", definition_place(d, "/experiment/conditioning"));
+        return err_wrap(e, "%s", definition_place(d, "/experiment/conditioning", place));
     *out = p;
     return 0;
 }

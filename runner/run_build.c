@@ -100,7 +100,9 @@ static void tell_log(const struct run *r)
 /* The definition's mistake is told with its place. */
 static int at_place(const struct run *r, const char *pointer, struct err *e)
 {
-    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer)) : -1;
+    char place[DEFINITION_PLACE_SIZE];
+
+    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer, place)) : -1;
 }
 
 int run_build(struct run *r, struct err *e)

@@ -122,7 +122,9 @@ static int record_step(struct run *r, const cJSON *step, struct err *e)
 /* No such program or directory: the definition's mistake, told with its place. */
 static int at_place(const struct run *r, const char *pointer, struct err *e)
 {
-    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer)) : -1;
+    char place[DEFINITION_PLACE_SIZE];
+
+    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer, place)) : -1;
 }
 
 static int run_step(struct run *r, const struct measure_input *in, const cJSON *step, size_t number,

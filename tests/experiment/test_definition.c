@@ -200,16 +200,20 @@ static void definition_remembers_where_its_parts_stand(void **state)
     struct err e = ERR_INIT;
     char *bytes = NULL;
     size_t len = 0;
+    char place[DEFINITION_PLACE_SIZE];
 
     (void) state;
     parse(GOOD, &f);
-    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/path"), "f.yaml:6:55");
-    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/target"), "f.yaml:6:30");
-    assert_string_equal(definition_place(&f.gates[0], "/policy/audit/metrics/0/path"), "f.yaml:10:55");
-    assert_string_equal(definition_place(&f.gates[0], "/policy/soak"), "/policy/soak");
+    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/path", place), "f.yaml:6:55");
+    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/target", place), "f.yaml:6:30");
+    assert_string_equal(definition_place(&f.gates[0], "/policy/audit/metrics/0/path", place), "f.yaml:10:55");
+    assert_string_equal(definition_place(&f.gates[0], "/policy/audit/metrics/0/none/below", place), "f.yaml:10:54");
+    assert_string_equal(definition_place(&f.gates[0], "/policy/soak", place), "/policy/soak");
+    assert_string_equal(definition_place(&f.gates[0], "/experiment", place), "/experiment");
+    assert_string_equal(definition_place(&f.gates[0], "no pointer", place), "no pointer");
     assert_int_equal(definition_write(&f.gates[0], &bytes, &len, &e), 0);
     assert_int_equal(definition_parse(bytes, len, &read, &e), 0);
-    assert_string_equal(definition_place(&read, "/experiment/run"), "/experiment/run");
+    assert_string_equal(definition_place(&read, "/experiment/run", place), "/experiment/run");
     definition_fini(&read);
     free(bytes);
     definition_file_fini(&f);
