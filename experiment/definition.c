@@ -233,18 +233,22 @@ static int gates_from_yaml(const struct yaml_node *root, struct definition_file 
 
 int definition_file_parse(const char *name, const char *bytes, size_t len, struct definition_file *out, struct err *e)
 {
+    AUTO_ARENA struct arena arena = { 0 };
     struct definition_file made = { 0 };
     struct yaml_node *root = NULL;
 
-    arena_init(&made.arena, LIMIT_MIB(64));
-    made.name = arena_strdup(&made.arena, name);
-    if (!made.name || yaml_parse(name, bytes, len, &made.arena, &root, e) < 0 || check_top(name, root, e) < 0 ||
-        gates_from_yaml(root, &made, e) < 0) {
-        int rc = made.name ? -1 : no_memory(e);
-
+    arena_init(&arena, LIMIT_MIB(64));
+    made.name = arena_strdup(&arena, name);
+    if (!made.name)
+        return no_memory(e);
+    if (yaml_parse(name, bytes, len, &arena, &root, e) < 0 || check_top(name, root, e) < 0)
+        return -1;
+    if (gates_from_yaml(root, &made, e) < 0) {
         definition_file_fini(&made);
-        return rc;
+        return -1;
     }
+    made.arena = arena; /* with all its nodes; the other name of it is emptied */
+    arena_init(&arena, 0);
     *out = made;
     return 0;
 }
