@@ -1,18 +1,28 @@
 /* What is stored about a run as bytes and goes out as it is: verdict, statements. */
 #include <string.h>
 
-#include "base/json_in.h"
 #include "server/api/access.h"
 #include "server/api/api.h"
-#include "server/api/page.h"
 #include "server/store/documents.h"
+
+/* bytes: taken. */
+static void reply_bytes(struct request *q, const char *type, char *bytes, size_t len,
+                        enum reply_caching caching, bool is_private)
+{
+    struct content *c = content_bytes(type, bytes, len);
+
+    if (c) {
+        content_set_caching(c, caching, is_private);
+        content_hash(c);
+    }
+    reply_content(q, 200, c);
+}
 
 /* A stored document of the run; absent is 404 with `absent` as its detail. */
 static void reply_document(struct request *q, const struct store_run *run, enum store_document kind,
                            const char *type, enum reply_caching caching, const char *absent)
 {
     AUTO_FREE char *bytes = NULL;
-    struct content *c = NULL;
     size_t len = 0;
     struct err e = ERR_INIT;
 
@@ -23,25 +33,21 @@ static void reply_document(struct request *q, const struct store_run *run, enum 
             reply_err(q, &e);
         return;
     }
-    c = content_bytes(type, STEAL(bytes), len);
-    if (c) {
-        content_set_caching(c, caching, run->is_private);
-        content_hash(c);
-    }
-    reply_content(q, 200, c);
+    reply_bytes(q, type, STEAL(bytes), len, caching, run->is_private);
 }
 
 enum route_result run_verdict(struct request *q)
 {
     AUTO_STORE_RUN struct store_run run = {.id = 0};
-    cJSON *verdict = NULL;
+    AUTO_FREE char *bytes = NULL;
+    size_t len = 0;
     struct err e = ERR_INIT;
 
     if (!access_run(q, &run))
         return ROUTE_DONE;
     api_watch(q, &run.archive);
-    if (doc_verdict(api_of(q)->store, run.run, &verdict, &e) == 0) /* a changed one differs */
-        page_reply(q, "", verdict, REPLY_LIVE, run.is_private);
+    if (doc_verdict(api_of(q)->store, run.run, &bytes, &len, &e) == 0)
+        reply_bytes(q, TYPE_JSON, STEAL(bytes), len, REPLY_LIVE, run.is_private);
     else if (e.kind == ERR_NOTFOUND)
         reply_problem(q, 404, "not-found", e.text, NULL);
     else

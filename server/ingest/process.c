@@ -139,22 +139,13 @@ static int build_keyring(struct job *j, struct err *e)
 static int stored_answer(struct store *s, const char *run, char **out, size_t *out_len,
                          struct err *e)
 {
-    AUTO_STORE_RUN struct store_run row = {.id = 0};
-    AUTO_JSON cJSON *verdict = NULL;
-    AUTO_BUF struct buf b = {.data = NULL};
+    struct err why = ERR_INIT;
 
-    if (store_run_look(s, run, e) < 0 || store_run_get(s, run, &row, e) < 0)
-        return -1;
-    if (!row.verdict || (!row.damaged && !row.revoked_us))
+    if (doc_verdict(s, run, out, out_len, &why) == 0)
+        return 0;
+    if (why.kind == ERR_NOTFOUND) /* a run without a verdict: the answer says just that */
         return store_run_document(s, run, STORE_ANSWER, out, out_len, e);
-    if (doc_verdict(s, run, &verdict, e) < 0)
-        return -1;
-    buf_init(&b, LIMIT_CANONICAL);
-    json_write(&b, verdict, JSON_PRETTY);
-    if (buf_check(&b, e) < 0)
-        return -1;
-    *out = buf_take(&b, out_len);
-    return *out ? 0 : no_memory(e);
+    return err_set(e, why.kind, why.code, "%s", why.text);
 }
 
 static int take_body(struct store *s, const char *run, struct ingest_result *out, struct err *e)
@@ -349,8 +340,8 @@ static int count_uploads(const struct job *j, const char *commit, int64_t *out_n
 }
 
 /* What a key has signed may name any gate, and may come any number of times; the check of a commit
- * names every gate there ever was, and every upload: there is room for so many. One more is refused,
- * and not kept as an attempt, which would be one more. */
+ * names every gate there ever was, and every upload: there is room for so many. One more is
+ * refused, and not kept as an attempt, which would be one more. */
 static int check_room(struct job *j, bool *out_done, struct err *e)
 {
     const struct keyring_entry *signer = job_signer(j, NULL);

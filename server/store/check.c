@@ -33,8 +33,7 @@ struct check_attempt {
 struct check_row {
     const char *gate;
     const char *machine_class;
-    bool expected;   /* has a current baseline */
-    int64_t confirm; /* of the reviewed policy; 0: not asked */
+    bool expected; /* has a current baseline */
     struct check_attempt *first;
     struct check_attempt *last;
     /* The answer. */
@@ -45,6 +44,9 @@ struct check_row {
 
 struct check {
     struct arena arena;
+    struct db *db;
+    int64_t project_id;
+    const char *commit;
     struct check_row *rows;
     size_t n;
     int64_t deadline_us; /* 0: the commit is unknown */
@@ -107,92 +109,84 @@ static const char *keep(struct check *c, const char *s, bool *failed)
     return copy;
 }
 
-static int64_t confirm_of(const struct query *q)
+static int read_expected(struct check *c, struct err *e)
 {
-    const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL};
-    AUTO_JSON cJSON *definition = NULL;
-    size_t len = 0;
-    const char *bytes = query_get_bytes(q, BASE_DEFINITION, &len);
-    const cJSON *confirm;
-
-    if (!bytes || json_parse(bytes, len, &limits, &definition, NULL) < 0)
-        return 0;
-    confirm = pointer_get(definition, "/policy/confirm");
-    return json_is_integer(confirm) ? (int64_t) confirm->valuedouble : 0;
-}
-
-static int read_expected(struct check *c, struct db *db, int64_t project_id, struct err *e)
-{
-    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINES_CURRENT);
+    AUTO_QUERY struct query q = query_begin(c->db, SQL_BASELINES_EXPECTED);
     bool row = false;
     int rc;
 
-    query_int(&q, project_id);
+    query_int(&q, c->project_id);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        struct check_row *r =
-            row_for(c, query_get_text(&q, BASE_GATE), query_get_text(&q, BASE_CLASS), e);
+        struct check_row *r = row_for(c, query_get_text(&q, 0), query_get_text(&q, 1), e);
 
         if (!r)
             return -1;
         r->expected = true;
-        r->confirm = confirm_of(&q);
     }
     return rc;
 }
 
-/* only: rows of this gate and class alone, NULL: all. */
-static bool wanted(const struct query *q, const struct check_row *only)
+/* Columns of SQL_RUNS_OF_CHECK. */
+enum check_column {
+    CHECK_GATE,
+    CHECK_CLASS,
+    CHECK_RUN,
+    CHECK_VERDICT,
+    CHECK_DESCRIPTION,
+    CHECK_RECEIVED,
+    CHECK_BASELINE,
+    CHECK_EXECUTABLE,
+    CHECK_SOURCE, /* fingerprint of a clean source, else null */
+    CHECK_REGRESSED,
+};
+
+static int add_run(struct check *c, const struct query *q, struct err *e)
 {
-    return !only || (strcmp(query_get_text(q, RUN_GATE), only->gate) == 0 &&
-                     strcmp(query_get_text(q, RUN_CLASS), only->machine_class) == 0);
+    struct check_attempt a = {.complete = true,
+                              .at_us = query_get_int(q, CHECK_RECEIVED),
+                              .regressed = query_get_int(q, CHECK_REGRESSED) != 0};
+    struct check_row *r =
+        row_for(c, query_get_text(q, CHECK_GATE), query_get_text(q, CHECK_CLASS), e);
+    bool failed = false;
+
+    if (!r)
+        return -1;
+    if (!verdict_parse(query_get_text(q, CHECK_VERDICT), &a.verdict))
+        return err_set(e, ERR_INTERNAL, "check.verdict", "a stored run has an unknown verdict");
+    a.run = keep(c, query_get_text(q, CHECK_RUN), &failed);
+    a.description = keep(c, query_get_text(q, CHECK_DESCRIPTION), &failed);
+    a.baseline = keep(c, query_get_text(q, CHECK_BASELINE), &failed);
+    a.source = keep(c, query_get_text(q, CHECK_SOURCE), &failed);
+    a.has_executable = query_get_digest(q, CHECK_EXECUTABLE, &a.executable);
+    return failed ? arena_full(e) : add_attempt(c, r, &a, e);
 }
 
-static int read_runs(struct check *c, struct db *db, int64_t project_id, const char *commit,
-                     const struct check_row *only, struct err *e)
+/* only: runs of this gate and class alone, NULL: all. */
+static int read_runs(struct check *c, const struct check_row *only, struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(db, SQL_RUNS_OF_COMMIT);
+    AUTO_QUERY struct query q = query_begin(c->db, SQL_RUNS_OF_CHECK);
     bool row = false;
     int rc;
 
-    query_int(&q, project_id);
-    query_text(&q, commit);
+    query_int(&q, c->project_id);
+    query_text(&q, c->commit);
+    query_text(&q, only ? only->gate : NULL);
+    query_text(&q, only ? only->machine_class : NULL);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        struct check_attempt a = {.complete = true, .at_us = query_get_int(&q, RUN_RECEIVED)};
-        struct check_row *r;
-        bool failed = false;
-
-        if (!wanted(&q, only))
-            continue;
-        r = row_for(c, query_get_text(&q, RUN_GATE), query_get_text(&q, RUN_CLASS), e);
-        if (!r)
-            return -1;
-        if (!verdict_parse(query_get_text(&q, RUN_VERDICT), &a.verdict))
-            return err_set(e, ERR_INTERNAL, "check.verdict", "a stored run has an unknown verdict");
-        a.run = keep(c, query_get_text(&q, RUN_RUN), &failed);
-        a.description = keep(c, query_get_text(&q, RUN_DESCRIPTION), &failed);
-        a.baseline = keep(c, query_get_text(&q, RUN_BASELINE), &failed);
-        a.has_executable = query_get_digest(&q, RUN_EXECUTABLE, &a.executable);
-        if (!query_get_int(&q, RUN_DIRTY))
-            a.source = keep(c, query_get_text(&q, RUN_FINGERPRINT), &failed);
-        a.regressed = query_get_int(&q, RUN_REVOKED) == 0 &&
-                      strcmp(query_get_text(&q, RUN_RECORDED), "REGRESSION") == 0;
-        if (failed)
-            return arena_full(e);
-        if (add_attempt(c, r, &a, e) < 0)
+        if (add_run(c, &q, e) < 0)
             return -1;
     }
     return rc;
 }
 
-static int read_refused(struct check *c, struct db *db, int64_t project_id, const char *commit,
-                        struct err *e)
+static int read_refused(struct check *c, struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(db, SQL_ATTEMPTS_OF_COMMIT);
+    AUTO_QUERY struct query q = query_begin(c->db, SQL_ATTEMPTS_OF_COMMIT);
     bool row = false;
     int rc;
 
-    query_int(&q, project_id);
-    query_text(&q, commit);
+    query_int(&q, c->project_id);
+    query_text(&q, c->commit);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
         struct check_row *r =
             row_for(c, query_get_text(&q, ATTEMPT_GATE), query_get_text(&q, ATTEMPT_CLASS), e);
@@ -213,13 +207,12 @@ static int read_refused(struct check *c, struct db *db, int64_t project_id, cons
     return rc;
 }
 
-static int read_deadline(struct check *c, struct db *db, const struct store_project *p,
-                         const char *commit, struct err *e)
+static int read_deadline(struct check *c, const struct store_project *p, struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(db, SQL_PROJECT_OLDEST_OF_COMMIT);
+    AUTO_QUERY struct query q = query_begin(c->db, SQL_PROJECT_OLDEST_OF_COMMIT);
 
     query_int(&q, p->id);
-    query_text(&q, commit);
+    query_text(&q, c->commit);
     if (query_one(&q, "time", e) < 0)
         return -1;
     if (!query_is_null(&q, 0))
@@ -245,24 +238,10 @@ static bool same_question(const struct check_attempt *a, const struct check_atte
            same_text(a->baseline, b->baseline);
 }
 
-/* The last `confirm` answers to the same question were all OK. */
-static bool confirmed(const struct check_row *r, const struct check_attempt *ok)
-{
-    int64_t agree = 0;
-
-    if (r->confirm < 2)
-        return false;
-    for (const struct check_attempt *a = r->first; a; a = a->next) {
-        if (a->complete && same_question(a, ok))
-            agree = a->verdict == VERDICT_OK ? agree + 1 : 0;
-    }
-    return agree >= r->confirm;
-}
-
 /* Measuring the same program until it is green is no answer: an earlier REGRESSION against the
- * same baseline stands. */
-static const struct check_attempt *standing_regression(const struct check_row *r,
-                                                       const struct check_attempt *ok)
+ * same baseline stands, unless the policy has a confirm rule and it is met. */
+static const struct check_attempt *earlier_regression(const struct check_row *r,
+                                                      const struct check_attempt *ok)
 {
     const struct check_attempt *found = NULL;
 
@@ -270,7 +249,58 @@ static const struct check_attempt *standing_regression(const struct check_row *r
         if (a->complete && a->regressed && same_question(a, ok))
             found = a;
     }
-    return found && !confirmed(r, ok) ? found : NULL;
+    return found;
+}
+
+/* How many answers to the same question were OK, one after the other, up to the latest. */
+static int64_t agreeing(const struct check_row *r, const struct check_attempt *ok)
+{
+    int64_t agree = 0;
+
+    for (const struct check_attempt *a = r->first; a; a = a->next) {
+        if (a->complete && same_question(a, ok))
+            agree = a->verdict == VERDICT_OK ? agree + 1 : 0;
+    }
+    return agree;
+}
+
+/* The confirm rule of the reviewed policy, 0: there is none. Its definition is large: this is asked
+ * only where an OK follows a REGRESSION. */
+static int read_confirm(const struct check *c, const struct check_row *r, int64_t *out,
+                        struct err *e)
+{
+    const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL};
+    AUTO_QUERY struct query q = query_begin(c->db, SQL_BASELINE_DEFINITION);
+    AUTO_JSON cJSON *definition = NULL;
+    const cJSON *confirm = NULL;
+    const char *bytes;
+    size_t len = 0;
+    bool there = false;
+
+    query_int(&q, c->project_id);
+    query_text(&q, r->gate);
+    query_text(&q, r->machine_class);
+    if (query_step(&q, &there, e) < 0)
+        return -1;
+    bytes = there ? query_get_bytes(&q, 0, &len) : NULL;
+    if (bytes && json_parse(bytes, len, &limits, &definition, NULL) == 0)
+        confirm = pointer_get(definition, "/policy/confirm");
+    *out = confirm && json_is_integer(confirm) ? (int64_t) confirm->valuedouble : 0;
+    return 0;
+}
+
+/* *out: the run whose REGRESSION stands against the latest OK, or NULL. */
+static int find_standing(const struct check *c, const struct check_row *r,
+                         const struct check_attempt *ok, const struct check_attempt **out,
+                         struct err *e)
+{
+    const struct check_attempt *found = earlier_regression(r, ok);
+    int64_t confirm = 0;
+
+    if (found && read_confirm(c, r, &confirm, e) < 0)
+        return -1;
+    *out = confirm >= 2 && agreeing(r, ok) >= confirm ? NULL : found;
+    return 0;
 }
 
 static int answer_without_run(struct check *c, struct check_row *r, struct err *e)
@@ -300,7 +330,7 @@ static int answer_without_run(struct check *c, struct check_row *r, struct err *
 static int answer_row(struct check *c, struct check_row *r, struct err *e)
 {
     const struct check_attempt *latest = NULL;
-    const struct check_attempt *stands;
+    const struct check_attempt *stands = NULL;
 
     for (const struct check_attempt *a = r->first; a; a = a->next) {
         if (a->complete)
@@ -311,7 +341,8 @@ static int answer_row(struct check *c, struct check_row *r, struct err *e)
     r->decided_by = latest;
     r->verdict = latest->verdict;
     r->description = latest->description;
-    stands = latest->verdict == VERDICT_OK ? standing_regression(r, latest) : NULL;
+    if (latest->verdict == VERDICT_OK && find_standing(c, r, latest, &stands, e) < 0)
+        return -1;
     if (!stands)
         return 0;
     r->decided_by = stands;
@@ -334,8 +365,8 @@ static void write_attempts(const struct check_row *r, struct json_doc *d, cJSON 
     }
 }
 
-static void write_row(const struct check_row *r, const struct check_question *q,
-                      struct json_doc *d, cJSON *list)
+static void write_row(const struct check_row *r, const struct check_question *q, struct json_doc *d,
+                      cJSON *list)
 {
     cJSON *o = json_add_object(d, list, NULL);
     const struct check_attempt *by = r->decided_by;
@@ -373,7 +404,7 @@ static int write_summary(const struct check *c, struct json_doc *d, cJSON *paren
     const char *rest;
     size_t n = 0;
 
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; worst && i < c->n; i++)
         n += c->rows[i].verdict == v;
     buf_init(&full, LIMIT_KIB(8));
     buf_init(&cut, LIMIT_KIB(1));
@@ -406,11 +437,10 @@ static int compare_rows(const void *a, const void *b)
     return order ? order : strcmp(x->machine_class, y->machine_class);
 }
 
-static int fill(struct check *c, struct db *db, const struct store_project *p, const char *commit,
-                struct err *e)
+static int fill(struct check *c, const struct store_project *p, struct err *e)
 {
-    if (read_expected(c, db, p->id, e) < 0 || read_runs(c, db, p->id, commit, NULL, e) < 0 ||
-        read_refused(c, db, p->id, commit, e) < 0 || read_deadline(c, db, p, commit, e) < 0)
+    if (read_expected(c, e) < 0 || read_runs(c, NULL, e) < 0 || read_refused(c, e) < 0 ||
+        read_deadline(c, p, e) < 0)
         return -1;
     for (size_t i = 0; i < c->n; i++) {
         if (answer_row(c, &c->rows[i], e) < 0)
@@ -423,7 +453,8 @@ static int fill(struct check *c, struct db *db, const struct store_project *p, c
 int check_commit(struct db *db, const struct check_question *q, struct json_doc *d, cJSON *parent,
                  struct err *e)
 {
-    struct check c = {.now_us = q->now_us};
+    struct check c = {
+        .db = db, .project_id = q->project->id, .commit = q->commit, .now_us = q->now_us};
     cJSON *list;
     int rc = -1;
 
@@ -431,7 +462,7 @@ int check_commit(struct db *db, const struct check_question *q, struct json_doc 
     c.rows = arena_calloc(&c.arena, ROWS_MAX, sizeof *c.rows);
     if (!c.rows)
         (void) arena_full(e);
-    else if (fill(&c, db, q->project, q->commit, e) == 0 && write_summary(&c, d, parent, e) == 0)
+    else if (fill(&c, q->project, e) == 0 && write_summary(&c, d, parent, e) == 0)
         rc = 0;
     if (rc == 0) {
         list = json_add_array(d, parent, "gates");
@@ -443,21 +474,6 @@ int check_commit(struct db *db, const struct check_question *q, struct json_doc 
 }
 
 /* One run's part of the check. */
-
-static int read_confirm(struct check_row *row, struct db *db, const struct check_run *r,
-                        struct err *e)
-{
-    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_CURRENT);
-    bool there = false;
-
-    query_int(&q, r->project_id);
-    query_text(&q, r->gate);
-    query_text(&q, r->machine_class);
-    if (query_step(&q, &there, e) < 0)
-        return -1;
-    row->confirm = there ? confirm_of(&q) : 0;
-    return 0;
-}
 
 static void write_standing(const struct check_row *row, const struct check_run *r,
                            struct json_doc *d, cJSON *parent)
@@ -487,7 +503,8 @@ int check_of_run(struct db *db, const struct check_run *r, struct json_doc *d, c
                  struct err *e)
 {
     struct check_row row = {.gate = r->gate, .machine_class = r->machine_class};
-    struct check c = {.rows = &row, .n = 1};
+    struct check c = {
+        .db = db, .project_id = r->project_id, .commit = r->commit, .rows = &row, .n = 1};
     int rc = -1;
 
     if (!r->verdict || strcmp(r->verdict, "OK") != 0) {
@@ -495,8 +512,7 @@ int check_of_run(struct db *db, const struct check_run *r, struct json_doc *d, c
         return 0;
     }
     arena_init(&c.arena, ARENA_MAX);
-    if (read_confirm(&row, db, r, e) == 0 &&
-        read_runs(&c, db, r->project_id, r->commit, &row, e) == 0 && answer_row(&c, &row, e) == 0) {
+    if (read_runs(&c, &row, e) == 0 && answer_row(&c, &row, e) == 0) {
         write_standing(&row, r, d, parent);
         rc = 0;
     }

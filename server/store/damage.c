@@ -52,16 +52,16 @@ static int clear(struct store *s, const struct digest *digest, struct err *e)
                : store_write_close(&w, e);
 }
 
-/* Keeps what was found. Failing to keep it is told in the log and changes no answer: the next look
- * finds the same. */
-static void keep(struct store *s, const struct digest *digest, const char *what)
+/* Keeps what was found. known: whether damage is on record, NULL: look. Failing to keep it is told
+ * in the log and changes no answer: the next look finds the same. */
+static void keep(struct store *s, const struct digest *digest, const bool *known, const char *what)
 {
     char hex[DIGEST_HEX_SIZE];
     char quoted[ERR_TEXT_MAX * 2];
     struct err e = ERR_INIT;
-    bool recorded = false;
+    bool recorded = known && *known;
 
-    if (is_recorded(s, digest, &recorded, &e) == 0 && recorded == (what != NULL))
+    if ((known || is_recorded(s, digest, &recorded, &e) == 0) && recorded == (what != NULL))
         return;
     digest_hex(digest, hex);
     if (e.kind == ERR_NONE)
@@ -76,6 +76,21 @@ static void keep(struct store *s, const struct digest *digest, const char *what)
         log_event(LOG_INFO, "damage", "object=%s found=sound", hex);
 }
 
+/* What opening the object said, kept. */
+static int found(struct store *s, const struct digest *digest, const bool *known, int rc,
+                 const struct err *why, struct err *e)
+{
+    if (rc == 0) {
+        keep(s, digest, known, NULL);
+        return 0;
+    }
+    if (why->kind == ERR_TRUST)
+        keep(s, digest, known, why->text);
+    else if (why->kind == ERR_NOTFOUND)
+        keep(s, digest, known, "stored object is missing");
+    return err_set(e, why->kind, why->code, "%s", why->text);
+}
+
 int store_object_open(struct store *s, const struct digest *digest, bool rehash, int *out_fd,
                       uint64_t *out_size, struct blob_stamp *out_stamp, struct err *e)
 {
@@ -83,39 +98,36 @@ int store_object_open(struct store *s, const struct digest *digest, bool rehash,
     int rc = rehash ? blobs_open_rehash(store_blobs(s), digest, out_fd, out_size, &why)
                     : blobs_open(store_blobs(s), digest, out_fd, out_size, out_stamp, &why);
 
-    if (rc == 0) {
-        keep(s, digest, NULL);
-        return 0;
-    }
-    if (why.kind == ERR_TRUST)
-        keep(s, digest, why.text);
-    else if (why.kind == ERR_NOTFOUND)
-        keep(s, digest, "stored object is missing");
-    return err_set(e, why.kind, why.code, "%s", why.text);
+    return found(s, digest, NULL, rc, &why, e);
 }
 
-static int look(struct store *s, const struct digest *digest, struct err *e)
+/* recorded: what the row that names the object says of it. */
+static int look(struct store *s, const struct digest *digest, bool recorded, struct err *e)
 {
     struct err why = ERR_INIT;
     AUTO_FD int fd = -1;
     uint64_t size = 0;
+    int rc = blobs_open(store_blobs(s), digest, &fd, &size, NULL, &why);
 
-    if (store_object_open(s, digest, false, &fd, &size, NULL, &why) == 0 || why.kind == ERR_TRUST ||
-        why.kind == ERR_NOTFOUND)
-        return 0;
-    return err_set(e, why.kind, why.code, "%s", why.text);
+    if (found(s, digest, &recorded, rc, &why, e) < 0 && why.kind != ERR_TRUST &&
+        why.kind != ERR_NOTFOUND)
+        return -1;
+    return 0;
 }
 
 int store_run_look(struct store *s, const char *run, struct err *e)
 {
     AUTO_STORE_RUN struct store_run row = {.id = 0};
 
-    return store_run_get(s, run, &row, e) < 0 ? -1 : look(s, &row.archive, e);
+    return store_run_get(s, run, &row, e) < 0 ? -1 : look(s, &row.archive, row.damaged, e);
 }
 
 int store_commit_look(struct store *s, const char *project, const char *commit, struct err *e)
 {
-    struct digest newest[LOOKS]; /* a ring */
+    struct {
+        struct digest archive;
+        bool damaged;
+    } newest[LOOKS]; /* a ring */
     size_t n = 0;
 
     {
@@ -127,19 +139,19 @@ int store_commit_look(struct store *s, const char *project, const char *commit, 
 
         if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
             return -1;
-        q = query_begin(r.db, SQL_RUNS_OF_COMMIT);
+        q = query_begin(r.db, SQL_ARCHIVES_OF_COMMIT);
         query_int(&q, p.id);
         query_text(&q, commit);
         while ((rc = query_step(&q, &row, e)) == 0 && row) {
-            if (!query_get_digest(&q, RUN_ARCHIVE, &newest[n % LOOKS]))
+            if (!query_get_digest(&q, 0, &newest[n % LOOKS].archive))
                 return err_set(e, ERR_INTERNAL, "damage.digest", "a run without its archive");
-            n++;
+            newest[n++ % LOOKS].damaged = query_get_int(&q, 1) != 0;
         }
         if (rc < 0)
             return -1;
     }
     for (size_t i = 0; i < n && i < LOOKS; i++) {
-        if (look(s, &newest[i], e) < 0)
+        if (look(s, &newest[i].archive, newest[i].damaged, e) < 0)
             return -1;
     }
     return 0;

@@ -151,20 +151,37 @@ int doc_verdict_now(struct db *db, const struct store_run *run, cJSON **out, str
     return 0;
 }
 
-int doc_verdict(struct store *s, const char *run, cJSON **out, struct err *e)
+/* The verdict of a run whose verdict fell. */
+static int fallen_text(struct db *db, const struct store_run *run, char **out, size_t *out_len,
+                       struct err *e)
+{
+    AUTO_JSON cJSON *verdict = NULL;
+    AUTO_BUF struct buf b = {.data = NULL};
+
+    if (doc_verdict_now(db, run, &verdict, e) < 0)
+        return -1;
+    buf_init(&b, LIMIT_CANONICAL);
+    json_write(&b, verdict, JSON_PRETTY);
+    if (buf_check(&b, e) < 0)
+        return -1;
+    *out = buf_take(&b, out_len);
+    return *out ? 0 : err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+}
+
+int doc_verdict(struct store *s, const char *run, char **out, size_t *out_len, struct err *e)
 {
     AUTO_STORE_RUN struct store_run row = {.id = 0};
     AUTO_STORE_READ struct store_read r = {.db = NULL};
-    cJSON *verdict = NULL;
 
     if (store_run_look(s, run, e) < 0 || store_read_open(s, &r, e) < 0 ||
-        store_run_read(r.db, run, &row, e) < 0 || doc_verdict_now(r.db, &row, &verdict, e) < 0)
+        store_run_read(r.db, run, &row, e) < 0)
         return -1;
-    if (!verdict)
+    if (!row.verdict)
         return err_set(e, ERR_NOTFOUND, "verdict.none",
                        "a diagnostic or build-only run has no verdict");
-    *out = verdict;
-    return 0;
+    if (row.damaged || row.revoked_us)
+        return fallen_text(r.db, &row, out, out_len, e);
+    return store_document_read(r.db, run, STORE_VERDICT, out, out_len, e);
 }
 
 /* Definition. */

@@ -30,7 +30,8 @@ void doc_links(struct json_doc *d, const char *page);
 /* A stored document parsed again; *out NULL when the run has none. */
 int doc_stored(struct db *db, const char *run, enum store_document kind, cJSON **out,
                struct err *e) MUST_CHECK;
-/* The run's verdict as it stands now (documents.h, doc_verdict); *out NULL when it has none. */
+/* The run's verdict as it stands now (documents.h, doc_verdict), parsed; *out NULL when it has
+ * none. */
 int doc_verdict_now(struct db *db, const struct store_run *run, cJSON **out,
                     struct err *e) MUST_CHECK;
 /* The summary of a definition under `key`: digests, counts, windows, modes, metrics. */

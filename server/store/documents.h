@@ -27,10 +27,11 @@ int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e) MU
 /* cleanrun-run/1. When the stored object is damaged, evidence.damaged is true, the first stage is
  * failed and nothing that would have to be read from the object is shown. */
 int doc_run(struct store *s, const char *run, cJSON **out, struct err *e) MUST_CHECK;
-/* cleanrun-verdict/1 as it was given, byte for byte in meaning; when the stored object is damaged,
- * or the runner's key was revoked before the run was received, the verdict is INVALID with that as
- * its only reason. ERR_NOTFOUND: the run has none. */
-int doc_verdict(struct store *s, const char *run, cJSON **out, struct err *e) MUST_CHECK;
+/* cleanrun-verdict/1 as text, the bytes that were given; when the stored object is damaged, or the
+ * runner's key was revoked before the run was received, the verdict is INVALID with that as its
+ * only reason. The caller frees it. ERR_NOTFOUND: the run has none. */
+int doc_verdict(struct store *s, const char *run, char **out, size_t *out_len,
+                struct err *e) MUST_CHECK;
 /* cleanrun-compare/1: run against a baseline id or another run of the same gate. The comparison
  * that gave the run its verdict comes from the store; any other is computed now and informational
  * (verdict null, decisions U24). */

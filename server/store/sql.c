@@ -12,7 +12,6 @@ const char sql_migrations[] =
     "CREATE TABLE IF NOT EXISTS schema_migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL,"
     " sha256 BLOB NOT NULL CHECK (length(sha256) = 32), applied_us INTEGER NOT NULL) STRICT;";
 const char sql_begin_write[] = "BEGIN IMMEDIATE";
-const char sql_begin_read[] = "BEGIN";
 const char sql_commit[] = "COMMIT";
 const char sql_rollback[] = "ROLLBACK";
 const char sql_quick_check[] = "PRAGMA quick_check(1)";
@@ -68,6 +67,9 @@ const char sql_migration_add[] =
 #define VISIBLE "(?1 OR p.private = 0 OR p.id = ?2)"
 
 static const struct sql_statement statements[SQL_MAX] = {
+    [SQL_READ_BEGIN] = {"BEGIN", false},
+    [SQL_READ_END] = {"ROLLBACK", false},
+
     [SQL_GENERATION_GET] = {"SELECT value FROM counters WHERE name = 'generation'", false},
     [SQL_GENERATION_BUMP] = {"UPDATE counters SET value = value + 1 WHERE name = 'generation'",
                              true},
@@ -189,10 +191,19 @@ static const struct sql_statement statements[SQL_MAX] = {
     [SQL_RUNS_OF_GATE] = {"SELECT " RUN_COLUMNS RUN_FROM
                           "WHERE r.project = ? AND r.gate = ? ORDER BY r.id DESC LIMIT ?",
                           false},
-    [SQL_RUNS_OF_COMMIT] = {"SELECT " RUN_COLUMNS RUN_FROM
-                            "WHERE r.project = ? AND r.commit_id = ? AND r.mode = 'clean'"
-                            " AND r.verdict IS NOT NULL ORDER BY r.id",
-                            false},
+    [SQL_RUNS_OF_CHECK] =
+        {"SELECT r.gate, r.class, r.run, " VERDICT_NOW ", " DESCRIPTION_NOW
+         ", r.received_us, r.baseline, r.executable,"
+         " CASE WHEN r.dirty THEN NULL ELSE r.fingerprint END,"
+         " r.verdict = 'REGRESSION' AND NOT " REVOKED
+         " FROM runs r JOIN runners n ON n.id = r.runner WHERE r.project = ?1 AND r.commit_id = ?2"
+         " AND (?3 IS NULL OR (r.gate = ?3 AND r.class = ?4)) AND r.mode = 'clean'"
+         " AND r.verdict IS NOT NULL ORDER BY r.id",
+         false},
+    [SQL_ARCHIVES_OF_COMMIT] = {"SELECT r.archive, " DAMAGED
+                                " FROM runs r WHERE r.project = ? AND r.commit_id = ?"
+                                " AND r.mode = 'clean' AND r.verdict IS NOT NULL ORDER BY r.id",
+                                false},
     [SQL_RUNS_OF_ATTEMPT] =
         {"SELECT r.run, " VERDICT_NOW
          ", r.received_us FROM runs r JOIN runners n ON n.id = r.runner"
@@ -271,10 +282,12 @@ static const struct sql_statement statements[SQL_MAX] = {
                                "WHERE b.project = ? AND b.gate = ?"
                                " ORDER BY b.current DESC, b.at_us DESC, b.id DESC LIMIT ?",
                                false},
-    [SQL_BASELINES_CURRENT] = {"SELECT " BASELINE_COLUMNS BASELINE_FROM
-                               "WHERE b.project = ? AND b.current = 1"
-                               " ORDER BY b.gate, b.class",
-                               false},
+    [SQL_BASELINES_EXPECTED] = {"SELECT gate, class FROM baselines WHERE project = ?"
+                                " AND current = 1 ORDER BY gate, class",
+                                false},
+    [SQL_BASELINE_DEFINITION] = {"SELECT definition FROM baselines WHERE project = ?"
+                                 " AND gate = ? AND class = ? AND current = 1",
+                                 false},
     [SQL_BASELINE_LIST] = {"SELECT " BASELINE_COLUMNS BASELINE_FROM
                            "ORDER BY p.name, b.gate, b.class, b.at_us",
                            false},

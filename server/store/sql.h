@@ -7,6 +7,9 @@
 #include <stdbool.h>
 
 enum sql {
+    SQL_READ_BEGIN,
+    SQL_READ_END,
+
     SQL_GENERATION_GET,
     SQL_GENERATION_BUMP,
 
@@ -52,7 +55,8 @@ enum sql {
     SQL_RUN_GET,
     SQL_RUN_KEY,
     SQL_RUNS_OF_GATE,
-    SQL_RUNS_OF_COMMIT,
+    SQL_RUNS_OF_CHECK,
+    SQL_ARCHIVES_OF_COMMIT,
     SQL_RUNS_OF_ATTEMPT,
     SQL_RUNS_NEWEST,
     SQL_RUNS_RECENT,
@@ -74,7 +78,8 @@ enum sql {
     SQL_BASELINE_GET,
     SQL_BASELINE_CURRENT,
     SQL_BASELINES_OF_GATE,
-    SQL_BASELINES_CURRENT,
+    SQL_BASELINES_EXPECTED,
+    SQL_BASELINE_DEFINITION,
     SQL_BASELINE_LIST,
     SQL_BASELINE_USES,
     SQL_BASELINE_PREDECESSOR,
@@ -108,7 +113,6 @@ extern const char sql_pragmas[];        /* every connection */
 extern const char sql_pragmas_writer[]; /* the writer besides */
 extern const char sql_migrations[];     /* the table of applied migrations */
 extern const char sql_begin_write[];
-extern const char sql_begin_read[];
 extern const char sql_commit[];
 extern const char sql_rollback[];
 extern const char sql_quick_check[];

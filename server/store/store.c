@@ -155,6 +155,13 @@ void store_idle(struct store *s)
     (void) pthread_mutex_unlock(&s->write_lock);
 }
 
+static int run_statement(struct db *d, enum sql id, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(d, id);
+
+    return query_run(&q, e);
+}
+
 int store_read_begin(struct store *s, struct db **out, struct err *e)
 {
     struct timespec until;
@@ -171,7 +178,7 @@ int store_read_begin(struct store *s, struct db **out, struct err *e)
     (void) pthread_mutex_unlock(&s->pool_lock);
     if (!d)
         return err_set(e, ERR_BUSY, "store.readers", "every database connection is in use");
-    if (db_script(d, sql_begin_read, e) < 0) {
+    if (run_statement(d, SQL_READ_BEGIN, e) < 0) {
         store_read_end(s, d);
         return -1;
     }
@@ -184,7 +191,7 @@ void store_read_end(struct store *s, struct db *d)
     struct err ignored = ERR_INIT;
 
     if (db_in_transaction(d))
-        IGNORE(db_script(d, sql_rollback, &ignored)); /* nothing was written */
+        IGNORE(run_statement(d, SQL_READ_END, &ignored)); /* nothing was written */
     (void) pthread_mutex_lock(&s->pool_lock);
     s->free_readers[s->n_free++] = d;
     (void) pthread_cond_signal(&s->pool_ready);

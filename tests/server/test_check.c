@@ -295,6 +295,18 @@ static void note(void *ctx, bool problem, const char *text)
     (void) text;
 }
 
+static cJSON *verdict_of(struct store_fixture *f, const char *run)
+{
+    const struct json_limits limits = {.max_bytes = 1 << 20};
+    AUTO_FREE char *text = NULL;
+    cJSON *j = NULL;
+    size_t len = 0;
+
+    MUST(doc_verdict(f->store, run, &text, &len, E));
+    MUST(json_parse(text, len, &limits, &j, E));
+    return j;
+}
+
 /* The gate's verdict in home, project and gate documents. */
 static void expect_everywhere(struct store_fixture *f, const char *run, const char *verdict)
 {
@@ -307,7 +319,7 @@ static void expect_everywhere(struct store_fixture *f, const char *run, const ch
     MUST(doc_home(f->store, &viewer, &home, E));
     MUST(doc_project(f->store, PACKAGE_PROJECT, &project, E));
     MUST(doc_gate(f->store, PACKAGE_PROJECT, PACKAGE_GATE, &gate, E));
-    MUST(doc_verdict(f->store, run, &given, E));
+    given = verdict_of(f, run);
     assert_string_equal(text_at(home, "/gates/0/verdict"), verdict);
     assert_string_equal(text_at(project, "/gates/0/verdict"), verdict);
     assert_string_equal(text_at(project, "/commits/0/verdict"), verdict);

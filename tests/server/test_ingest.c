@@ -40,6 +40,30 @@ static void first_run_has_no_baseline(void **state)
     package_free(&p);
 }
 
+/* While it stands, and no longer when its evidence is damaged. */
+static void a_verdict_is_given_as_it_was_stored(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    AUTO_FREE char *stored_text = NULL;
+    AUTO_FREE char *given = NULL;
+    AUTO_FREE char *fallen = NULL;
+    struct package p;
+    size_t stored_len = 0;
+    size_t len = 0;
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &p);
+    MUST(store_run_document(f->store, p.run, STORE_VERDICT, &stored_text, &stored_len, E));
+    MUST(doc_verdict(f->store, p.run, &given, &len, E));
+    assert_int_equal(len, stored_len);
+    assert_memory_equal(given, stored_text, len);
+    store_fixture_flip(f, p.hex, 3000);
+    MUST(doc_verdict(f->store, p.run, &fallen, &len, E));
+    assert_int_equal(len, strlen(fallen));
+    assert_non_null(strstr(fallen, "\"verdict\": \"INVALID\""));
+    assert_non_null(strstr(fallen, "\"IN-HASH\""));
+    package_free(&p);
+}
+
 static void repeated_upload_gets_the_same_answer(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -638,6 +662,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(first_run_has_no_baseline),
+        T(a_verdict_is_given_as_it_was_stored),
         T(repeated_upload_gets_the_same_answer),
         T(other_archive_for_a_used_run_is_a_conflict),
         T(diagnostic_and_build_only_runs_have_no_verdict),
