@@ -2,6 +2,7 @@
  * stand in docs/api.md. (That each address answers as described: tests/http/test_upload.c.) */
 #include "base/json_in.h"
 #include "server/api/api.h"
+#include "tests/docs/members.h"
 #include "tests/lib/support.h"
 
 #include <ctype.h>
@@ -148,11 +149,29 @@ static void page_addresses_are_documented(void **state)
     free(text);
 }
 
+/* The schemas and the tables of docs/json.md, which tests/docs/test_json.c holds against documents.
+ */
+static void schemas_and_tables_are_the_same(void **state)
+{
+    struct members *m = members_load("docs/json.md");
+    char *text = test_read("docs/openapi/openapi.json", NULL);
+    struct err e = ERR_INIT;
+    cJSON *j = NULL;
+
+    (void) state;
+    assert_int_equal(json_parse(text, strlen(text), NULL, &j, &e), 0);
+    assert_int_equal(members_check_schemas(m, json_get(json_get(j, "components"), "schemas")), 0);
+    json_free(j);
+    free(text);
+    members_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(description_and_routes_are_one_list),
         cmocka_unit_test(page_addresses_are_documented),
+        cmocka_unit_test(schemas_and_tables_are_the_same),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
