@@ -214,18 +214,21 @@ static int check_top(const char *file, const struct yaml_node *root, struct err 
     return 0;
 }
 
-static int gates_from_yaml(const struct yaml_node *root, struct definition_file *out, struct err *e)
+static int gates_from_yaml(const struct yaml_node *root, const char *project,
+                           struct definition_file *out, struct err *e)
 {
     const char *name = out->name;
     const struct yaml_node *gates = member(root, "gates");
-    const struct yaml_node *project = member(root, "project");
+    const struct yaml_node *own = member(root, "project");
 
     out->gates = gates ? calloc(gates->count, sizeof *out->gates) : NULL;
     if (!out->gates)
         return no_memory(e);
+    if (!project && own)
+        project = own->text;
     for (const struct yaml_node *n = gates->first; n; n = n->next) {
         out->n++;
-        if (gate_from_yaml(name, project ? project->text : NULL, n, &out->gates[out->n - 1], e) < 0)
+        if (gate_from_yaml(name, project, n, &out->gates[out->n - 1], e) < 0)
             return -1;
     }
     return 0;
@@ -233,17 +236,26 @@ static int gates_from_yaml(const struct yaml_node *root, struct definition_file 
 
 int definition_file_parse(const char *name, const char *bytes, size_t len, struct definition_file *out, struct err *e)
 {
+    return definition_file_parse_for(name, bytes, len, NULL, out, e);
+}
+
+int definition_file_parse_for(const char *name, const char *bytes, size_t len, const char *project,
+                              struct definition_file *out, struct err *e)
+{
     AUTO_ARENA struct arena arena = { 0 };
     struct definition_file made = { 0 };
     struct yaml_node *root = NULL;
 
+    if (project && !text_is_project(project))
+        return err_set(e, ERR_USAGE, "definition.project", "'%.140s' is no project, owner/name",
+                       project);
     arena_init(&arena, LIMIT_MIB(64));
     made.name = arena_strdup(&arena, name);
     if (!made.name)
         return no_memory(e);
     if (yaml_parse(name, bytes, len, &arena, &root, e) < 0 || check_top(name, root, e) < 0)
         return -1;
-    if (gates_from_yaml(root, &made, e) < 0) {
+    if (gates_from_yaml(root, project, &made, e) < 0) {
         definition_file_fini(&made);
         return -1;
     }

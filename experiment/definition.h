@@ -45,6 +45,10 @@ struct definition_file {
 
 /* cleanrun.yaml (or JSON) bytes → every gate. `name` is used in messages: "cleanrun.yaml:12:5: unknown key 'tolerence'; did you mean …". */
 int definition_file_parse(const char *name, const char *bytes, size_t len, struct definition_file *out, struct err *e) MUST_CHECK;
+/* The same, but the gates belong to `project` (owner/name; NULL: the file's), in their documents as
+ * well. */
+int definition_file_parse_for(const char *name, const char *bytes, size_t len, const char *project,
+                              struct definition_file *out, struct err *e) MUST_CHECK;
 void definition_file_fini(struct definition_file *f);
 /* Borrowed; NULL when no such gate. gate NULL: the only gate, or NULL when there are several. */
 const struct definition *definition_file_gate(const struct definition_file *f, const char *gate);

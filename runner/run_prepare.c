@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
-#include "base/text.h"
 #include "runner/checkout.h"
 #include "runner/envguard.h"
 #include "runner/fetch.h"
@@ -40,7 +39,8 @@ static int open_definition(struct run *r, struct err *e)
     const char *name =
         !strncmp(path, r->git.root, strlen(r->git.root)) ? path + strlen(r->git.root) + 1 : path;
 
-    return definition_file_parse(name, bytes, len, &r->file, e);
+    /* --project is part of what is recorded: definition.json and manifest.json name one project. */
+    return definition_file_parse_for(name, bytes, len, r->options.project, &r->file, e);
 }
 
 static int choose_gate(struct run *r, struct err *e)
@@ -61,12 +61,10 @@ static int choose_gate(struct run *r, struct err *e)
 
 static int name_project(struct run *r, struct err *e)
 {
-    r->project = r->options.project ? r->options.project : r->definition->project;
+    r->project = r->definition->project;
     if (!r->project)
         return err_set(e, ERR_USAGE, "run.project",
                        "no project: set `project: owner/name` in the definition or use --project");
-    if (!text_is_project(r->project))
-        return err_set(e, ERR_USAGE, "run.project", "'%s' is no project, owner/name", r->project);
     return 0;
 }
 

@@ -120,6 +120,21 @@ void project_new(struct project *p, const char *behaviour, const char *extra)
     free(source);
 }
 
+void project_edit(const struct project *p, const char *from, const char *to)
+{
+    char *path = test_join(p->repo, "cleanrun.yaml"), *text = test_read_path(path, NULL),
+         *made = NULL;
+    char *at = strstr(text, from);
+
+    if (!at)
+        fail_msg("no '%s' in:\n%s", from, text);
+    assert_true(asprintf(&made, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) >= 0);
+    test_write_text(p->repo, "cleanrun.yaml", made);
+    free(made);
+    free(text);
+    free(path);
+}
+
 void project_free(struct project *p)
 {
     test_dir_free(p->dir);

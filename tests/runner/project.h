@@ -19,6 +19,8 @@ struct project {
  * own), or NULL. */
 void project_new(struct project *p, const char *behaviour, const char *extra);
 void project_free(struct project *p);
+/* Replaces the first `from` of cleanrun.yaml, which must be there. Nothing is committed. */
+void project_edit(const struct project *p, const char *from, const char *to);
 /* Runs git in the repository with a fixed identity. */
 void project_git(const struct project *p, const char *const argv[]);
 /* cleanrun with these arguments (without the program's name), in the repository; env: more

@@ -11,18 +11,8 @@
 /* A project whose definition has `from` replaced by `to`. */
 static void changed(struct project *p, const char *from, const char *to)
 {
-    char *path, *text, *made = NULL, *at;
-
     project_new(p, "ok", NULL);
-    path = test_join(p->repo, "cleanrun.yaml");
-    text = test_read_path(path, NULL);
-    at = strstr(text, from);
-    assert_non_null(at);
-    assert_true(asprintf(&made, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) >= 0);
-    test_write_text(p->repo, "cleanrun.yaml", made);
-    free(made);
-    free(text);
-    free(path);
+    project_edit(p, from, to);
 }
 
 static void assert_told(const struct test_run *r, int code, const char *words)
