@@ -8,8 +8,6 @@
 #include "base/limits.h"
 #include "experiment/pointer.h"
 
-#define AUDIT_SCHEMA "cleanrun-audit/1"
-
 /* The inferred identity of one required path, or NULL. */
 struct inferred {
     cJSON *values;
@@ -21,8 +19,6 @@ struct run {
     struct findings f;
     struct compared_list *prepared; /* one per required path */
     struct inferred *inferred;
-    bool invalid;
-    bool empty_baseline;
 };
 
 static int no_memory(struct err *e)
@@ -44,51 +40,12 @@ static void run_fini(struct run *r)
     findings_fini(&r->f);
 }
 
-static int compare_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
-static bool is_required(const struct policy *p, const char *path)
-{
-    return p->n_required > 0 &&
-           bsearch(&path, p->required, p->n_required, sizeof *p->required, compare_text) != NULL;
-}
-
-/* A reviewed baseline's comparison paths are required too (decisions C16). */
-static int add_comparison_paths(struct policy *p, const cJSON *manifest, struct err *e)
-{
-    const cJSON *paths = json_get(manifest, "comparison_paths");
-    const cJSON *item = NULL;
-
-    if (!manifest)
-        return 0;
-    if (!cJSON_IsArray(paths))
-        return err_set(e, ERR_INPUT, "audit.baseline", "the baseline manifest has no comparison paths");
-    cJSON_ArrayForEach(item, paths)
-    {
-        const char **grown = NULL;
-
-        if (!cJSON_IsString(item))
-            return err_set(e, ERR_INPUT, "audit.baseline", "a comparison path of the baseline manifest is no text");
-        if (is_required(p, item->valuestring))
-            continue;
-        grown = reallocarray(p->required, p->n_required + 1, sizeof *grown);
-        if (!grown)
-            return no_memory(e);
-        p->required = grown;
-        p->required[p->n_required++] = item->valuestring;
-        qsort(p->required, p->n_required, sizeof *p->required, compare_text);
-    }
-    return 0;
-}
-
 static void say_unreadable(struct run *r, const struct tree_file *file, bool of_current)
 {
     struct finding what = { .code = "IN-JSON", .path = file->path };
 
     findings_reason(&r->f, &what, "the %s's report cannot be read: %s", r->f.self ? "run" : of_current ? "current run" : "baseline", file->problem);
-    r->invalid = true;
+    r->f.invalid = true;
 }
 
 /* A required report that is no JSON object, or a side where nothing can be read, breaks the evidence. */
@@ -100,7 +57,7 @@ static void check_readable(struct run *r, bool of_current)
     for (size_t i = 0; i < t->n; i++)
         any = any || t->files[i].report;
     for (size_t i = 0; i < t->n; i++)
-        if (!t->files[i].report && (!any || is_required(&r->policy, t->files[i].path)))
+        if (!t->files[i].report && (!any || policy_requires(&r->policy, t->files[i].path)))
             say_unreadable(r, &t->files[i], of_current);
 }
 
@@ -200,7 +157,7 @@ static int evaluate(struct run *r, struct err *e)
     if (!r->f.self)
         check_readable(r, false);
     check_readable(r, true);
-    if (r->invalid)
+    if (r->f.invalid)
         return 0;
     if (r->in->baseline.tree->n == 0) {
         findings_reason(&r->f, &empty, "the baseline holds no report at all");
@@ -223,197 +180,11 @@ static int evaluate(struct run *r, struct err *e)
     return 0;
 }
 
-/* The document. */
-
-static void add_hex(struct json_doc *d, cJSON *parent, const char *key, const struct digest *digest)
-{
-    char hex[DIGEST_HEX_SIZE];
-
-    digest_hex(digest, hex);
-    json_add_string(d, parent, key, hex);
-}
-
-static const cJSON *executable_of(const struct audit_side *side)
-{
-    const cJSON *hex = pointer_get(side->manifest, "/executable/sha256");
-
-    return cJSON_IsString(hex) ? hex : NULL;
-}
-
-static void add_optional(struct json_doc *d, cJSON *parent, const char *key, const char *text)
-{
-    if (text)
-        json_add_string(d, parent, key, text);
-}
-
-static void add_side(struct json_doc *d, const char *key, const struct audit_side *side)
-{
-    cJSON *made = json_add_object(d, NULL, key);
-
-    add_optional(d, made, "id", side->id);
-    json_add_copy(d, made, "run", pointer_get(side->manifest, "/run"));
-    json_add_copy(d, made, "commit", pointer_get(side->manifest, "/source/start/commit"));
-    json_add_copy(d, made, "class", pointer_get(side->manifest, "/class"));
-    json_add_copy(d, made, "executable_sha256", executable_of(side));
-    add_optional(d, made, "evidence_sha256", side->evidence_sha256);
-    if (side->definition)
-        add_hex(d, made, "experiment_sha256", &side->definition->experiment_digest);
-    if (side->legacy)
-        json_add_bool(d, made, "legacy", true);
-    add_optional(d, made, "root", side->root);
-}
-
-static void add_reviewed(struct json_doc *d, const struct audit_input *in)
-{
-    cJSON *made = NULL;
-
-    if (!in->baseline_manifest)
-        return;
-    made = json_add_object(d, cJSON_GetObjectItemCaseSensitive(d->root, "baseline"), "reviewed");
-    json_add_copy(d, made, "id", json_get(in->baseline_manifest, "baseline_id"));
-    json_add_string(d, made, "manifest_sha256", in->baseline_manifest_sha256);
-}
-
-static void add_unreadable(struct json_doc *d, cJSON *list, const char *side, const struct tree *t)
-{
-    for (size_t i = 0; t && i < t->n; i++) {
-        cJSON *row = NULL;
-
-        if (t->files[i].report)
-            continue;
-        row = json_add_object(d, list, NULL);
-        json_add_string(d, row, "side", side);
-        json_add_string(d, row, "path", t->files[i].path);
-        json_add_string(d, row, "problem", t->files[i].problem);
-    }
-}
-
-/* Readable files of one side that the other side lacks. */
-static void add_only(struct json_doc *d, cJSON *list, const struct tree *t, const struct tree *other)
-{
-    for (size_t i = 0; t && i < t->n; i++)
-        if (t->files[i].report && (!other || !tree_find(other, t->files[i].path)))
-            json_add_string(d, list, NULL, t->files[i].path);
-}
-
-static void add_coverage(struct json_doc *d, struct run *r)
-{
-    const struct tree *baseline = r->in->baseline.tree;
-    const struct tree *current = r->in->current.tree;
-    cJSON *made = json_add_object(d, NULL, "coverage");
-    cJSON *list = NULL;
-
-    add_only(d, json_add_array(d, made, "baseline_only"), baseline, current);
-    add_only(d, json_add_array(d, made, "current_only"), current, baseline);
-    list = json_add_array(d, made, "not_compared");
-    for (size_t i = 0; baseline && current && i < baseline->n; i++)
-        if (tree_find(current, baseline->files[i].path) && !is_required(&r->policy, baseline->files[i].path))
-            json_add_string(d, list, NULL, baseline->files[i].path);
-    list = json_add_array(d, made, "unreadable");
-    add_unreadable(d, list, "baseline", baseline);
-    add_unreadable(d, list, "current", current);
-    (void) json_add(d, made, "ungated", STEAL(r->f.ungated)); /* failure stays in d */
-}
-
-static const char *path_status(const struct run *r, const char *path)
-{
-    const struct tree_file *baseline = r->in->baseline.tree ? tree_find(r->in->baseline.tree, path) : NULL;
-    const struct tree_file *current = r->in->current.tree ? tree_find(r->in->current.tree, path) : NULL;
-
-    if (!baseline || !current)
-        return "missing";
-    if (!baseline->report || !current->report)
-        return "unreadable";
-    return r->f.refused_all || findings_refused(&r->f, path) || r->invalid ? "refused" : "compared";
-}
-
-static void add_paths(struct json_doc *d, struct run *r)
-{
-    cJSON *list = json_add_array(d, NULL, "paths");
-
-    for (size_t i = 0; i < r->policy.n_required; i++) {
-        cJSON *row = json_add_object(d, list, NULL);
-
-        json_add_string(d, row, "path", r->policy.required[i]);
-        json_add_string(d, row, "status", path_status(r, r->policy.required[i]));
-    }
-}
-
-static void add_identity(struct json_doc *d, struct run *r)
-{
-    cJSON *made = json_add_object(d, NULL, "identity");
-
-    /* A failed add marks the document as failed. */
-    (void) json_add(d, made, "equal", STEAL(r->f.equal));
-    (void) json_add(d, made, "different", STEAL(r->f.different));
-    (void) json_add(d, made, "inferred", STEAL(r->f.inferred));
-    (void) json_add(d, made, "not_recorded", STEAL(r->f.not_recorded));
-}
-
-static bool same_executable(const struct audit_input *in)
-{
-    const cJSON *baseline = executable_of(&in->baseline);
-    const cJSON *current = executable_of(&in->current);
-
-    return baseline && current && json_equal(baseline, current);
-}
-
-/* Known to be the same tree; an interpreter is the same executable whatever it reads from there. */
-static bool same_source(const struct audit_input *in)
-{
-    const cJSON *baseline = pointer_get(in->baseline.manifest, "/source/start/fingerprint");
-    const cJSON *current = pointer_get(in->current.manifest, "/source/start/fingerprint");
-
-    return cJSON_IsString(baseline) && baseline->valuestring[0] && cJSON_IsString(current) && json_equal(baseline, current);
-}
-
-static enum verdict verdict_of(const struct run *r)
-{
-    if (r->invalid)
-        return VERDICT_INVALID;
-    if (r->f.reasons->child || r->f.made == 0 || r->f.made != r->f.expected)
-        return VERDICT_NON_COMPARABLE;
-    return r->f.regression ? VERDICT_REGRESSION : VERDICT_OK;
-}
-
-static int write_document(struct run *r, struct audit *out, struct err *e)
-{
-    AUTO_JSON_DOC struct json_doc doc = { 0 };
-    struct json_doc *d = &doc;
-    enum verdict verdict = verdict_of(r);
-    cJSON *made = NULL;
-
-    if (findings_ok(&r->f, e) < 0 || findings_sort_reasons(&r->f, e) < 0)
-        return -1;
-    json_doc_init_object(d);
-    json_add_string(d, NULL, "schema", AUDIT_SCHEMA);
-    json_add_string(d, NULL, "verdict", verdict_word(verdict));
-    json_add_string(d, NULL, "gate", r->in->policy->gate);
-    made = json_add_object(d, NULL, "definition");
-    add_hex(d, made, "experiment_sha256", &r->in->policy->experiment_digest);
-    add_hex(d, made, "policy_sha256", &r->in->policy->policy_digest);
-    add_side(d, "baseline", &r->in->baseline);
-    add_reviewed(d, r->in);
-    add_side(d, "current", &r->in->current);
-    json_add_bool(d, NULL, "same_executable", same_executable(r->in));
-    json_add_bool(d, NULL, "same_source", same_source(r->in));
-    json_add_int(d, NULL, "expected_comparisons", (int64_t) r->f.expected);
-    json_add_int(d, NULL, "made_comparisons", (int64_t) r->f.made);
-    add_paths(d, r);
-    (void) json_add(d, NULL, "reasons", STEAL(r->f.reasons)); /* failure stays in d */
-    (void) json_add(d, NULL, "comparisons", STEAL(r->f.comparisons));
-    add_identity(d, r);
-    add_coverage(d, r);
-    out->document = json_doc_take(d, e);
-    out->verdict = verdict;
-    return out->document ? 0 : -1;
-}
-
 static int run_init(struct run *r, const struct audit_input *in, struct err *e)
 {
     r->in = in;
     if (findings_init(&r->f, e) < 0 || policy_read(in->policy, &r->policy, e) < 0 ||
-        add_comparison_paths(&r->policy, in->baseline_manifest, e) < 0)
+        policy_add_required(&r->policy, in->baseline_manifest, e) < 0)
         return -1;
     r->prepared = calloc(r->policy.n_required + 1, sizeof *r->prepared);
     r->inferred = calloc(r->policy.n_required + 1, sizeof *r->inferred);
@@ -426,7 +197,7 @@ int audit_run(const struct audit_input *in, struct audit *out, struct err *e)
     int rc = -1;
 
     if (run_init(&r, in, e) == 0 && evaluate(&r, e) == 0)
-        rc = write_document(&r, out, e);
+        rc = audit_document(r.in, &r.policy, &r.f, out, e);
     run_fini(&r);
     return rc;
 }
@@ -440,7 +211,7 @@ int audit_would_compare(const struct definition *policy, const struct audit_side
     if (run_init(&r, &in, e) == 0) {
         r.f.self = true;
         if (evaluate(&r, e) == 0)
-            rc = write_document(&r, out, e);
+            rc = audit_document(r.in, &r.policy, &r.f, out, e);
     }
     run_fini(&r);
     return rc;
@@ -480,8 +251,8 @@ int audit_refuse(const struct definition *policy, const struct audit_side *basel
 
     if (run_init(&r, &in, e) == 0 && count_expected(&r, e) == 0) {
         findings_reason(&r.f, &what, "%.2000s", why->text);
-        r.invalid = strncmp(why->code, "IN-", 3) == 0;
-        rc = write_document(&r, out, e);
+        r.f.invalid = strncmp(why->code, "IN-", 3) == 0;
+        rc = audit_document(r.in, &r.policy, &r.f, out, e);
     }
     run_fini(&r);
     return rc;

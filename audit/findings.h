@@ -25,6 +25,7 @@ struct findings {
     size_t made;
     bool regression;
     bool self;        /* one run stands on both sides (audit_would_compare) */
+    bool invalid;     /* a side's evidence is broken: no comparison, and the verdict is INVALID */
     bool refused_all; /* a reason without a report path stands: no number anywhere */
     struct json_doc marks; /* its `failed` is the sticky failure */
 };

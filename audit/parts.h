@@ -64,6 +64,10 @@ struct judged {
 };
 struct judged compare_judge(const struct policy_metric *m, double baseline, double current);
 
+/* audit_document.c: what was found, as verdict and document. The lists of the findings move into the document. */
+int audit_document(const struct audit_input *in, const struct policy *p, struct findings *f, struct audit *out,
+                   struct err *e) MUST_CHECK;
+
 /* value.c: a JSON value as a short text for messages ("absent" for NULL), cut at a UTF-8 border. */
 void value_text(struct buf *out, const cJSON *v, size_t max);
 /* In what two values differ: `list` is [{field, change: added|removed|changed, baseline?, current?}], at most 50, what follows

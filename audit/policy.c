@@ -254,3 +254,36 @@ bool policy_applies(const cJSON *reports, const char *path)
     }
     return false;
 }
+
+bool policy_requires(const struct policy *p, const char *path)
+{
+    return p->n_required > 0 &&
+           bsearch(&path, p->required, p->n_required, sizeof *p->required, compare_text) != NULL;
+}
+
+int policy_add_required(struct policy *p, const cJSON *manifest, struct err *e)
+{
+    const cJSON *paths = json_get(manifest, "comparison_paths");
+    const cJSON *item = NULL;
+
+    if (!manifest)
+        return 0;
+    if (!cJSON_IsArray(paths))
+        return err_set(e, ERR_INPUT, "audit.baseline", "the baseline manifest has no comparison paths");
+    cJSON_ArrayForEach(item, paths)
+    {
+        const char **grown = NULL;
+
+        if (!cJSON_IsString(item))
+            return err_set(e, ERR_INPUT, "audit.baseline", "a comparison path of the baseline manifest is no text");
+        if (policy_requires(p, item->valuestring))
+            continue;
+        grown = reallocarray(p->required, p->n_required + 1, sizeof *grown);
+        if (!grown)
+            return no_memory(e);
+        p->required = grown;
+        p->required[p->n_required++] = item->valuestring;
+        qsort(p->required, p->n_required, sizeof *p->required, compare_text);
+    }
+    return 0;
+}
