@@ -1,4 +1,5 @@
-/* job: one upload in work; private to process.c, decide.c and refuse.c. One thread. */
+/* job: one upload in work; private to process.c, known.c, decide.c and refuse.c.
+ * One thread. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -35,6 +36,14 @@ struct job {
 
 /* The runner whose key verified, NULL before that. out_id (its row) may be NULL. */
 const struct keyring_entry *job_signer(const struct job *j, int64_t *out_id);
+
+/* Is the run of verified evidence stored? *out_done: it is, and the result is INGEST_REPEATED with
+ * the answer that holds now, or INGEST_CONFLICT for other evidence under its name. */
+int job_known(struct job *j, const char *run, bool *out_done, struct err *e) MUST_CHECK;
+/* The very bytes that were accepted before need no second look, whatever became of the key since:
+ * asked before anything is verified. *out_done: these are they, and the result is INGEST_REPEATED.
+ */
+int job_repeated(struct job *j, bool *out_done, struct err *e) MUST_CHECK;
 
 /* Judges verified evidence by the reviewed baseline and policy, signs and stores the verdict, fills
  * the result. */
