@@ -78,7 +78,8 @@ void view_difference(struct view *v, cJSON *o, const cJSON *baseline, const cJSO
 
 void view_checks(struct view *v, cJSON *acceptance);
 
-/* ---- view_chart.c: geometry in percent of the chart */
+/* ---- one per chart (view_series.c, view_timeline.c, view_history.c): adds what is drawn, nothing
+ * when there is too little to draw */
 
 void view_series(struct view *v, cJSON *root);
 void view_timeline(struct view *v, cJSON *root);
