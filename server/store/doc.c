@@ -85,6 +85,16 @@ void doc_links(struct json_doc *d, const char *page)
     doc_format(d, links, "text", "%s.txt", page);
 }
 
+int doc_take(struct json_doc *d, cJSON **out, struct err *e)
+{
+    cJSON *made = json_doc_take(d, e);
+
+    if (!made)
+        return -1;
+    *out = made;
+    return 0;
+}
+
 int doc_stored(struct db *db, const char *run, enum store_document kind, cJSON **out, struct err *e)
 {
     const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL,

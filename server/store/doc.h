@@ -27,6 +27,8 @@ void doc_run_url(struct json_doc *d, cJSON *parent, const char *key, const char 
                  const char *baseline);
 /* links {json, text} of a page. */
 void doc_links(struct json_doc *d, const char *page);
+/* json_doc_take into *out, which a failure leaves alone. */
+int doc_take(struct json_doc *d, cJSON **out, struct err *e) MUST_CHECK;
 /* A stored document parsed again; *out NULL when the run has none. */
 int doc_stored(struct db *db, const char *run, enum store_document kind, cJSON **out,
                struct err *e) MUST_CHECK;
@@ -72,6 +74,17 @@ void attempt_list_fini(struct attempt_list *l);
 /* {n, of, previous[]} under "attempt": of the stored run, or (run NULL) of one that comes now. */
 void attempt_list_write(const struct attempt_list *l, const char *run, struct json_doc *d,
                         cJSON *parent);
+
+/* doc_baseline.c: what a gate's list of baselines tells besides itself. */
+struct baseline_list {
+    size_t n;
+    char *definition; /* bytes of the newest current baseline's, or NULL; freed by the caller, after
+                         a failure, too */
+    size_t definition_len;
+};
+/* Adds "baselines" to the document's root. with_successor: each names what superseded it. */
+int baseline_list_add(struct json_doc *d, struct db *db, int64_t project_id, const char *gate,
+                      bool with_successor, struct baseline_list *out, struct err *e) MUST_CHECK;
 
 /* All borrowed; each may be NULL. */
 struct measured {

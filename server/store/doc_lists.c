@@ -1,5 +1,5 @@
 /* Documents that list things: home, project, check, keys. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,16 +9,6 @@
 #include "evidence/keyring.h"
 #include "server/store/doc.h"
 #include "server/store/documents.h"
-
-static int take(struct json_doc *d, cJSON **out, struct err *e)
-{
-    cJSON *made = json_doc_take(d, e);
-
-    if (!made)
-        return -1;
-    *out = made;
-    return 0;
-}
 
 /* The last verdicts of a gate, oldest first. */
 static int add_recent(struct json_doc *d, cJSON *parent, struct db *db, int64_t project_id,
@@ -228,7 +218,7 @@ int doc_home(struct store *s, const struct store_viewer *viewer, cJSON **out, st
     for (unsigned v = 0; v < VERDICT_MAX; v++)
         json_add_int(&d, totals, verdict_word((enum verdict) v), g.totals[v]);
     doc_links(&d, "/index");
-    return take(&d, out, e);
+    return doc_take(&d, out, e);
 }
 
 static int add_commits(struct json_doc *d, struct db *db, const struct store_project *p,
@@ -287,7 +277,7 @@ int doc_project(struct store *s, const char *project, cJSON **out, struct err *e
         return -1;
     (void) snprintf(page, sizeof page, "/p/%s", project); /* names have at most 129 characters */
     doc_links(&d, page);
-    return take(&d, out, e);
+    return doc_take(&d, out, e);
 }
 
 int doc_check(struct store *s, const char *project, const char *commit, cJSON **out, struct err *e)
@@ -315,7 +305,7 @@ int doc_check(struct store *s, const char *project, const char *commit, cJSON **
         return -1;
     (void) snprintf(page, sizeof page, "/p/%s/commit/%s", project, commit); /* both are short */
     doc_links(&d, page);
-    return take(&d, out, e);
+    return doc_take(&d, out, e);
 }
 
 int doc_keys(struct store *s, cJSON **out, struct err *e)
@@ -338,5 +328,5 @@ int doc_keys(struct store *s, cJSON **out, struct err *e)
         json_add_string(&d, o, "pem", pem);
         json_add_string(&d, o, "use", "verdicts");
     }
-    return take(&d, out, e);
+    return doc_take(&d, out, e);
 }
