@@ -8,6 +8,7 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "experiment/pointer.h"
+#include "server/store/check_rule.h"
 #include "server/store/doc.h"
 #include "server/store/documents.h"
 
@@ -16,26 +17,10 @@
 #define ROWS_MAX 2048
 #define ARENA_MAX LIMIT_MIB(16)
 
-struct check_attempt {
-    struct check_attempt *next;
-    const char *run; /* or NULL */
-    enum verdict verdict;
-    int64_t at_us;
-    bool complete;  /* a stored run, not a refused upload */
-    bool regressed; /* was a REGRESSION, whatever became of its evidence since */
-    const char *description;
-    const char *baseline;
-    struct digest executable;
-    bool has_executable;
-    const char *source; /* fingerprint of a clean source, else NULL */
-};
-
 struct check_row {
     const char *gate;
     const char *machine_class;
-    bool expected; /* has a current baseline */
-    struct check_attempt *first;
-    struct check_attempt *last;
+    struct check_attempts attempts;
     /* The answer. */
     enum verdict verdict;
     const struct check_attempt *decided_by; /* or NULL */
@@ -78,29 +63,6 @@ static struct check_row *row_for(struct check *c, const char *gate, const char *
     return r;
 }
 
-/* Kept in order of arrival. Within a table that is the order of its rows, in which they are read: a
- * server's clock may step back. Time only tells where a refused upload stands among the runs, which
- * decides nothing. */
-static int add_attempt(struct check *c, struct check_row *r, const struct check_attempt *from,
-                       struct err *e)
-{
-    struct check_attempt *a = arena_alloc(&c->arena, sizeof *a);
-    struct check_attempt **at = &r->first;
-
-    if (!a)
-        return arena_full(e);
-    *a = *from;
-    for (struct check_attempt **p = at; *p; p = &(*p)->next) {
-        if ((*p)->complete == a->complete || (*p)->at_us <= a->at_us)
-            at = &(*p)->next;
-    }
-    a->next = *at;
-    *at = a;
-    if (!a->next)
-        r->last = a;
-    return 0;
-}
-
 static const char *keep(struct check *c, const char *s, bool *failed)
 {
     const char *copy = s ? arena_strdup(&c->arena, s) : NULL;
@@ -117,11 +79,8 @@ static int read_expected(struct check *c, struct err *e)
 
     query_int(&q, c->project_id);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        struct check_row *r = row_for(c, query_get_text(&q, 0), query_get_text(&q, 1), e);
-
-        if (!r)
+        if (!row_for(c, query_get_text(&q, 0), query_get_text(&q, 1), e))
             return -1;
-        r->expected = true;
     }
     return rc;
 }
@@ -158,7 +117,7 @@ static int add_run(struct check *c, const struct query *q, struct err *e)
     a.baseline = keep(c, query_get_text(q, CHECK_BASELINE), &failed);
     a.source = keep(c, query_get_text(q, CHECK_SOURCE), &failed);
     a.has_executable = query_get_digest(q, CHECK_EXECUTABLE, &a.executable);
-    return failed ? arena_full(e) : add_attempt(c, r, &a, e);
+    return failed ? arena_full(e) : check_attempts_add(&r->attempts, &c->arena, &a, e);
 }
 
 /* only: runs of this gate and class alone, NULL: all. */
@@ -201,7 +160,7 @@ static int read_refused(struct check *c, struct err *e)
                                      query_get_text(&q, ATTEMPT_DETAIL));
         if (failed || !a.description)
             return arena_full(e);
-        if (add_attempt(c, r, &a, e) < 0)
+        if (check_attempts_add(&r->attempts, &c->arena, &a, e) < 0)
             return -1;
     }
     return rc;
@@ -218,50 +177,6 @@ static int read_deadline(struct check *c, const struct store_project *p, struct 
     if (!query_is_null(&q, 0))
         c->deadline_us = query_get_int(&q, 0) + p->deadline_s * US_PER_S;
     return 0;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a && b && strcmp(a, b) == 0;
-}
-
-static bool same_executable(const struct check_attempt *a, const struct check_attempt *b)
-{
-    return a->has_executable && b->has_executable && digest_equal(&a->executable, &b->executable);
-}
-
-/* The same program: the same executable, or one built from the same clean source (attempts are of
- * one commit): a build that is not reproducible gives another executable each time. */
-static bool same_question(const struct check_attempt *a, const struct check_attempt *b)
-{
-    return (same_executable(a, b) || same_text(a->source, b->source)) &&
-           same_text(a->baseline, b->baseline);
-}
-
-/* Measuring the same program until it is green is no answer: an earlier REGRESSION against the
- * same baseline stands, unless the policy has a confirm rule and it is met. */
-static const struct check_attempt *earlier_regression(const struct check_row *r,
-                                                      const struct check_attempt *ok)
-{
-    const struct check_attempt *found = NULL;
-
-    for (const struct check_attempt *a = r->first; a && a != ok; a = a->next) {
-        if (a->complete && a->regressed && same_question(a, ok))
-            found = a;
-    }
-    return found;
-}
-
-/* How many answers to the same question were OK, one after the other, up to the latest. */
-static int64_t agreeing(const struct check_row *r, const struct check_attempt *ok)
-{
-    int64_t agree = 0;
-
-    for (const struct check_attempt *a = r->first; a; a = a->next) {
-        if (a->complete && same_question(a, ok))
-            agree = a->verdict == VERDICT_OK ? agree + 1 : 0;
-    }
-    return agree;
 }
 
 /* The confirm rule of the reviewed policy, 0: there is none. Its definition is large: this is asked
@@ -294,12 +209,12 @@ static int find_standing(const struct check *c, const struct check_row *r,
                          const struct check_attempt *ok, const struct check_attempt **out,
                          struct err *e)
 {
-    const struct check_attempt *found = earlier_regression(r, ok);
+    const struct check_attempt *found = check_earlier_regression(&r->attempts, ok);
     int64_t confirm = 0;
 
     if (found && read_confirm(c, r, &confirm, e) < 0)
         return -1;
-    *out = confirm >= 2 && agreeing(r, ok) >= confirm ? NULL : found;
+    *out = confirm >= 2 && check_agreeing(&r->attempts, ok) >= confirm ? NULL : found;
     return 0;
 }
 
@@ -307,10 +222,10 @@ static int answer_without_run(struct check *c, struct check_row *r, struct err *
 {
     char when[CLOCK_RFC3339_SIZE] = "";
 
-    if (r->last) { /* only refused uploads */
+    if (r->attempts.last) { /* only refused uploads */
         r->verdict = VERDICT_INVALID;
-        r->decided_by = r->last;
-        r->description = r->last->description;
+        r->decided_by = r->attempts.last;
+        r->description = r->attempts.last->description;
         return 0;
     }
     if (c->deadline_us)
@@ -329,13 +244,9 @@ static int answer_without_run(struct check *c, struct check_row *r, struct err *
 
 static int answer_row(struct check *c, struct check_row *r, struct err *e)
 {
-    const struct check_attempt *latest = NULL;
+    const struct check_attempt *latest = check_latest(&r->attempts);
     const struct check_attempt *stands = NULL;
 
-    for (const struct check_attempt *a = r->first; a; a = a->next) {
-        if (a->complete)
-            latest = a;
-    }
     if (!latest)
         return answer_without_run(c, r, e);
     r->decided_by = latest;
@@ -349,7 +260,7 @@ static int answer_row(struct check *c, struct check_row *r, struct err *e)
     r->verdict = VERDICT_REGRESSION;
     r->description =
         arena_printf(&c->arena, "REGRESSION of the same %s in run %s; its later OK does not count",
-                     same_executable(stands, latest) ? "executable" : "source", stands->run);
+                     check_same_executable(stands, latest) ? "executable" : "source", stands->run);
     return r->description ? 0 : arena_full(e);
 }
 
@@ -357,7 +268,7 @@ static void write_attempts(const struct check_row *r, struct json_doc *d, cJSON 
 {
     cJSON *attempts = json_add_array(d, o, "attempts");
 
-    for (const struct check_attempt *a = r->first; a; a = a->next) {
+    for (const struct check_attempt *a = r->attempts.first; a; a = a->next) {
         cJSON *item = json_add_object(d, attempts, NULL);
 
         json_add_string(d, item, "run", a->run);
@@ -487,8 +398,8 @@ static void write_standing(const struct check_row *row, const struct check_run *
         json_add_null(d, parent, "check");
         return;
     }
-    for (const struct check_attempt *a = row->first; a && a != by; a = a->next)
-        later = later || same_text(a->run, r->run);
+    for (const struct check_attempt *a = row->attempts.first; a && a != by; a = a->next)
+        later = later || (a->run && strcmp(a->run, r->run) == 0);
     o = json_add_object(d, parent, "check");
     json_add_string(d, o, "verdict", word);
     doc_format(d, o, "description",
