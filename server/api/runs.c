@@ -1,6 +1,4 @@
 /* What is stored about a run as bytes and goes out as it is: verdict, statements. */
-#include <string.h>
-
 #include "server/api/access.h"
 #include "server/api/api.h"
 #include "server/store/documents.h"
