@@ -103,15 +103,20 @@ void store_fixture_run(struct store_fixture *f, const struct package_options *o,
 {
     static const struct package_options defaults;
     struct ingest_result r;
+    struct package p;
     char word[32];
 
-    package_make(o ? o : &defaults, f->key, out);
-    store_fixture_push(f, out, &r);
+    package_make(o ? o : &defaults, f->key, &p);
+    store_fixture_push(f, &p, &r);
     if (r.outcome != INGEST_STORED)
         fail_msg("not stored: %s", r.err.text);
     assert_string_equal(store_fixture_verdict(&r, word), verdict);
-    assert_string_equal(r.run, out->run);
+    assert_string_equal(r.run, p.run);
     ingest_result_fini(&r);
+    if (out)
+        *out = p;
+    else
+        package_free(&p);
 }
 
 void store_fixture_approve(struct store_fixture *f, const char *run)
@@ -125,6 +130,50 @@ void store_fixture_approve(struct store_fixture *f, const char *run)
     MUST(manage_baseline_approve(f->store, run, &review, id, E));
     assert_int_equal(strncmp(id, "b-", 2), 0);
     assert_string_equal(id + 2, run);
+}
+
+void store_fixture_baseline(struct store_fixture *f, const struct package_options *o,
+                            struct package *out)
+{
+    struct package p;
+
+    store_fixture_run(f, o, "NON_COMPARABLE", &p);
+    store_fixture_approve(f, p.run);
+    if (out)
+        *out = p;
+    else
+        package_free(&p);
+}
+
+void store_fixture_refuse(struct store_fixture *f, const struct private_key *key,
+                          const struct package_options *o, const char *code)
+{
+    struct ingest_result r;
+    struct package p;
+
+    package_make(o, key, &p);
+    store_fixture_push(f, &p, &r);
+    assert_string_equal(store_fixture_code(&r), code);
+    ingest_result_fini(&r);
+    package_free(&p);
+}
+
+cJSON *parsed(const char *text, size_t len)
+{
+    const struct json_limits limits = {.max_bytes = 32 << 20};
+    cJSON *j = NULL;
+
+    MUST(json_parse(text, len, &limits, &j, E));
+    return j;
+}
+
+cJSON *stored(struct store_fixture *f, const char *run, enum store_document kind)
+{
+    AUTO_FREE char *bytes = NULL;
+    size_t len = 0;
+
+    MUST(store_run_document(f->store, run, kind, &bytes, &len, E));
+    return parsed(bytes, len);
 }
 
 const cJSON *at(const cJSON *j, const char *pointer)
@@ -141,12 +190,11 @@ const char *text_at(const cJSON *j, const char *pointer)
 
 const char *store_fixture_verdict(const struct ingest_result *r, char out[32])
 {
-    const struct json_limits limits = {.max_bytes = 32 << 20};
-    cJSON *j = NULL;
+    cJSON *j;
     const cJSON *v;
 
     assert_non_null(r->body);
-    MUST(json_parse(r->body, r->body_len, &limits, &j, E));
+    j = parsed(r->body, r->body_len);
     v = at(j, "/verdict");
     (void) snprintf(out, 32, "%s",
                     cJSON_IsString(v) ? v->valuestring

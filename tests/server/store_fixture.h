@@ -33,6 +33,10 @@ struct store_fixture {
 /* For cmocka's setup and teardown: *state becomes the fixture. */
 int store_fixture_setup(void **state);
 int store_fixture_teardown(void **state);
+static inline struct store_fixture *fixture(void **state)
+{
+    return *state;
+}
 /* Closes the store and opens it again, as a restart does. */
 void store_fixture_reopen(struct store_fixture *f);
 
@@ -47,15 +51,24 @@ void store_fixture_post(struct store_fixture *f, const char *gate, const char *e
 /* Both, to PACKAGE_GATE. */
 void store_fixture_push(struct store_fixture *f, const struct package *p,
                         struct ingest_result *out);
-/* Makes, pushes and expects 201; the verdict's word ("" for none) is checked. Options may be NULL.
- */
+/* Makes, pushes and expects 201; the verdict's word ("null" for none) is checked. Options may be
+ * NULL; out NULL: the package is dropped. */
 void store_fixture_run(struct store_fixture *f, const struct package_options *o,
                        const char *verdict, struct package *out);
 /* Approves the run as the baseline. */
 void store_fixture_approve(struct store_fixture *f, const char *run);
+/* The gate's first run, approved. out as above. */
+void store_fixture_baseline(struct store_fixture *f, const struct package_options *o,
+                            struct package *out);
+/* Makes a package signed by the key, pushes it and expects a refusal with this code first. */
+void store_fixture_refuse(struct store_fixture *f, const struct private_key *key,
+                          const struct package_options *o, const char *code);
 
 /* The verdict's word in an answer's body, "null" when it is null. */
 const char *store_fixture_verdict(const struct ingest_result *r, char out[32]);
+/* JSON text as a tree that the caller frees; a stored document of a run so. */
+cJSON *parsed(const char *text, size_t len);
+cJSON *stored(struct store_fixture *f, const char *run, enum store_document kind);
 /* Text at a JSON Pointer, "" when absent or no text. */
 const char *text_at(const cJSON *j, const char *pointer);
 const cJSON *at(const cJSON *j, const char *pointer);

@@ -15,11 +15,6 @@
 
 #define OTHER_COMMIT "fedcba9876543210fedcba9876543210fedcba98"
 
-static struct store_fixture *fixture(void **state)
-{
-    return *state;
-}
-
 static cJSON *check(struct store_fixture *f, const char *commit)
 {
     cJSON *j = NULL;
@@ -41,21 +36,15 @@ static void expect(struct store_fixture *f, const char *commit, const char *verd
 static void baseline(struct store_fixture *f, const struct package_options *o)
 {
     struct package_options with = o ? *o : (struct package_options){.commit = NULL};
-    struct package p;
 
     with.commit = OTHER_COMMIT;
-    store_fixture_run(f, &with, "NON_COMPARABLE", &p);
-    store_fixture_approve(f, p.run);
-    package_free(&p);
+    store_fixture_baseline(f, &with, NULL);
 }
 
 static void run(struct store_fixture *f, double probes, int executable, const char *verdict)
 {
-    struct package p;
-
     store_fixture_run(f, &(struct package_options){.probes = probes, .executable = executable},
-                      verdict, &p);
-    package_free(&p);
+                      verdict, NULL);
 }
 
 static void unknown_commit_is_pending(void **state)
@@ -164,7 +153,7 @@ static void standing_regression_shows_everywhere(void **state)
     package_make(&(struct package_options){.probes = 1.31, .executable = 3}, f->key, &green);
     store_fixture_push(f, &green, &r);
     assert_int_equal(r.outcome, INGEST_STORED);
-    MUST(json_parse(r.body, r.body_len, NULL, &answer, E));
+    answer = parsed(r.body, r.body_len);
     assert_string_equal(text_at(answer, "/verdict"), "OK");
     assert_string_equal(text_at(answer, "/check/verdict"), "REGRESSION");
     assert_string_equal(text_at(answer, "/check/description"), said);
@@ -208,16 +197,11 @@ static void confirm_rule_lets_agreeing_runs_decide(void **state)
 static void latest_complete_attempt_decides(void **state)
 {
     struct store_fixture *f = fixture(state);
-    struct ingest_result r;
-    struct package p;
 
     baseline(f, NULL);
     run(f, 1.31, 2, "OK");
-    package_make(&(struct package_options){.lie = PACKAGE_ACCEPTANCE_VALUE}, f->key, &p);
-    store_fixture_push(f, &p, &r);
-    assert_string_equal(store_fixture_code(&r), "IN-ACCEPTANCE");
-    ingest_result_fini(&r);
-    package_free(&p);
+    store_fixture_refuse(f, f->key, &(struct package_options){.lie = PACKAGE_ACCEPTANCE_VALUE},
+                         "IN-ACCEPTANCE");
     /* A refused upload is listed but is no measurement. */
     {
         AUTO_JSON cJSON *j = check(f, PACKAGE_COMMIT);
@@ -225,19 +209,16 @@ static void latest_complete_attempt_decides(void **state)
         assert_string_equal(text_at(j, "/verdict"), "OK");
         assert_string_equal(text_at(j, "/gates/0/attempts/1/verdict"), "INVALID");
     }
-    store_fixture_run(f, &(struct package_options){.rate = 5, .executable = 3}, "FAIL", &p);
-    package_free(&p);
+    store_fixture_run(f, &(struct package_options){.rate = 5, .executable = 3}, "FAIL", NULL);
     expect(f, PACKAGE_COMMIT, "FAIL");
 }
 
 static void diagnostic_run_is_no_answer(void **state)
 {
     struct store_fixture *f = fixture(state);
-    struct package p;
 
     baseline(f, NULL);
-    store_fixture_run(f, &(struct package_options){.mode = "cpu"}, "null", &p);
-    package_free(&p);
+    store_fixture_run(f, &(struct package_options){.mode = "cpu"}, "null", NULL);
     expect(f, PACKAGE_COMMIT, "PENDING");
 }
 
@@ -297,14 +278,11 @@ static void note(void *ctx, bool problem, const char *text)
 
 static cJSON *verdict_of(struct store_fixture *f, const char *run)
 {
-    const struct json_limits limits = {.max_bytes = 1 << 20};
     AUTO_FREE char *text = NULL;
-    cJSON *j = NULL;
     size_t len = 0;
 
     MUST(doc_verdict(f->store, run, &text, &len, E));
-    MUST(json_parse(text, len, &limits, &j, E));
-    return j;
+    return parsed(text, len);
 }
 
 /* The gate's verdict in home, project and gate documents. */
@@ -447,8 +425,7 @@ static void uploads_of_a_commit_are_bounded(void **state)
     assert_string_equal(text_at(j, "/verdict"), "INVALID");
     MUST(doc_project(f->store, PACKAGE_PROJECT, &project, E));
     assert_null(at(project, "/commits/0/gates/0/attempts"));
-    store_fixture_run(f, &(struct package_options){.commit = OTHER_COMMIT}, "OK", &p);
-    package_free(&p);
+    store_fixture_run(f, &(struct package_options){.commit = OTHER_COMMIT}, "OK", NULL);
 }
 
 /* A key that is registered may be stolen: it must not close the project's pages. */

@@ -7,23 +7,15 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 
-static struct store_fixture *fixture(void **state)
-{
-    return *state;
-}
-
 static cJSON *example(const char *name)
 {
-    const struct json_limits limits = {.max_bytes = 4 << 20};
     AUTO_FREE char *path = NULL;
     AUTO_FREE char *bytes = NULL;
-    cJSON *j = NULL;
     size_t len = 0;
 
     assert_true(asprintf(&path, "tests/data/pages/%s.json", name) > 0);
     bytes = test_read(path, &len);
-    MUST(json_parse(bytes, len, &limits, &j, E));
-    return j;
+    return parsed(bytes, len);
 }
 
 static void check_keys(const cJSON *wanted, const cJSON *have, const char *where,

@@ -8,23 +8,6 @@
 #include "base/json_in.h"
 #include "evidence/dsse.h"
 
-static struct store_fixture *fixture(void **state)
-{
-    return *state;
-}
-
-static cJSON *stored(struct store_fixture *f, const char *run, enum store_document kind)
-{
-    const struct json_limits limits = {.max_bytes = 32 << 20};
-    AUTO_FREE char *bytes = NULL;
-    cJSON *j = NULL;
-    size_t len = 0;
-
-    MUST(store_run_document(f->store, run, kind, &bytes, &len, E));
-    MUST(json_parse(bytes, len, &limits, &j, E));
-    return j;
-}
-
 static void first_run_has_no_baseline(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -183,14 +166,10 @@ static void signed_lies_are_attempts_of_the_gate(void **state)
     struct store_fixture *f = fixture(state);
     AUTO_JSON cJSON *check = NULL;
     AUTO_JSON cJSON *verdict = NULL;
-    struct ingest_result r;
     struct package p;
 
-    package_make(&(struct package_options){.lie = PACKAGE_ACCEPTANCE_VALUE}, f->key, &p);
-    store_fixture_push(f, &p, &r);
-    assert_string_equal(store_fixture_code(&r), "IN-ACCEPTANCE");
-    ingest_result_fini(&r);
-    package_free(&p);
+    store_fixture_refuse(f, f->key, &(struct package_options){.lie = PACKAGE_ACCEPTANCE_VALUE},
+                         "IN-ACCEPTANCE");
     assert_int_equal(attempts(f, true), 1);
     assert_int_equal(attempts(f, false), 0);
     MUST(doc_check(f->store, PACKAGE_PROJECT, PACKAGE_COMMIT, &check, E));
@@ -242,15 +221,9 @@ static void expired_and_future_keys_are_refused(void **state)
                                              .key_pem = pem,
                                              .not_before_us = times[i].from,
                                              .not_after_us = times[i].to};
-        struct ingest_result r;
-        struct package p;
 
         MUST(manage_runner_add(f->store, &runner, E));
-        package_make(&(struct package_options){.probes = 1}, key, &p);
-        store_fixture_push(f, &p, &r);
-        assert_string_equal(store_fixture_code(&r), "IN-KEY");
-        ingest_result_fini(&r);
-        package_free(&p);
+        store_fixture_refuse(f, key, &(struct package_options){.probes = 1}, "IN-KEY");
         private_key_free(key);
     }
 }
@@ -259,31 +232,14 @@ static void evidence_of_elsewhere_is_refused(void **state)
 {
     struct store_fixture *f = fixture(state);
     struct private_key *other_key;
-    struct ingest_result r;
-    struct package p;
 
-    package_make(&(struct package_options){.project = "demo/other"}, f->key, &p);
-    store_fixture_push(f, &p, &r);
-    assert_string_equal(store_fixture_code(&r), "IN-MANIFEST");
-    ingest_result_fini(&r);
-    package_free(&p);
-    package_make(&(struct package_options){.gate = "other-gate"}, f->key, &p);
-    store_fixture_push(f, &p, &r);
-    assert_string_equal(store_fixture_code(&r), "IN-MANIFEST");
-    ingest_result_fini(&r);
-    package_free(&p);
-    package_make(&(struct package_options){.machine_class = "faster"}, f->key, &p);
-    store_fixture_push(f, &p, &r);
-    assert_string_equal(store_fixture_code(&r), "IN-KEY");
-    ingest_result_fini(&r);
-    package_free(&p);
+    store_fixture_refuse(f, f->key, &(struct package_options){.project = "demo/other"},
+                         "IN-MANIFEST");
+    store_fixture_refuse(f, f->key, &(struct package_options){.gate = "other-gate"}, "IN-MANIFEST");
+    store_fixture_refuse(f, f->key, &(struct package_options){.machine_class = "faster"}, "IN-KEY");
     MUST(manage_project_add(f->store, "demo/other", false, E));
     other_key = store_fixture_runner(f, "elsewhere", PACKAGE_CLASS, "demo/other");
-    package_make(&(struct package_options){.probes = 1}, other_key, &p);
-    store_fixture_push(f, &p, &r);
-    assert_string_equal(store_fixture_code(&r), "IN-KEY");
-    ingest_result_fini(&r);
-    package_free(&p);
+    store_fixture_refuse(f, other_key, &(struct package_options){.probes = 1}, "IN-KEY");
     private_key_free(other_key);
 }
 
@@ -359,7 +315,8 @@ static void forged_words_are_refused_with_both_values(void **state)
          "{\"id\":\"b-20241129T141502Z-9c1e07ab\",\"evidence_sha256\":null,\"manifest_sha256\":"
          "null}",
          "holds no snapshot"},
-        {"/source", "{\"start\":" OTHER_SCHEME ",\"end\":" OTHER_SCHEME ",\"unchanged\":true,\"ignored\":0}",
+        {"/source",
+         "{\"start\":" OTHER_SCHEME ",\"end\":" OTHER_SCHEME ",\"unchanged\":true,\"ignored\":0}",
          "the definition's fingerprint is cleanrun-source/1, the manifest's is rvoip-v1"},
         {"/coverage",
          "[{\"window\":\"steady\",\"requested_secs\":1,\"actual_secs\":1,\"samples\":9,"
@@ -529,15 +486,9 @@ static void tickets_can_be_required(void **state)
 {
     struct store_fixture *f = fixture(state);
     const struct manage_project change = {.tickets = "required"};
-    struct ingest_result r;
-    struct package p;
 
     MUST(manage_project_set(f->store, PACKAGE_PROJECT, &change, E));
-    package_make(&(struct package_options){.probes = 1}, f->key, &p);
-    store_fixture_push(f, &p, &r);
-    assert_string_equal(store_fixture_code(&r), "IN-TICKET");
-    ingest_result_fini(&r);
-    package_free(&p);
+    store_fixture_refuse(f, f->key, &(struct package_options){.probes = 1}, "IN-TICKET");
 }
 
 static void damaged_upload_must_be_sent_again(void **state)
@@ -650,7 +601,7 @@ static void signed_verdict_is_stored_and_verifies(void **state)
     MUST(dsse_pae_digest(d.payload_type, d.payload, d.payload_len, &pae, E));
     assert_true(public_key_verify(private_key_public(store_key(f->store)), &pae,
                                   d.signatures[0].sig, d.signatures[0].sig_len));
-    MUST(json_parse((const char *) d.payload, d.payload_len, NULL, &statement, E));
+    statement = parsed((const char *) d.payload, d.payload_len);
     assert_string_equal(text_at(statement, "/predicate/verificationResult"), "FAILED");
     assert_string_equal(text_at(statement, "/subject/0/digest/sha256"), p.hex);
     package_free(&p);

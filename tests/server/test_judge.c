@@ -5,23 +5,6 @@
 
 #include "base/json_in.h"
 
-static struct store_fixture *fixture(void **state)
-{
-    return *state;
-}
-
-static cJSON *stored(struct store_fixture *f, const char *run, enum store_document kind)
-{
-    const struct json_limits limits = {.max_bytes = 32 << 20};
-    AUTO_FREE char *bytes = NULL;
-    cJSON *j = NULL;
-    size_t len = 0;
-
-    MUST(store_run_document(f->store, run, kind, &bytes, &len, E));
-    MUST(json_parse(bytes, len, &limits, &j, E));
-    return j;
-}
-
 static void same_experiment_inside_limits_is_ok(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -29,8 +12,7 @@ static void same_experiment_inside_limits_is_ok(void **state)
     struct package run;
     AUTO_JSON cJSON *verdict = NULL;
 
-    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
-    store_fixture_approve(f, base.run);
+    store_fixture_baseline(f, NULL, &base);
     store_fixture_run(f, &(struct package_options){.probes = 1.315, .executable = 2}, "OK", &run);
     verdict = stored(f, run.run, STORE_VERDICT);
     assert_int_equal(at(verdict, "/expected_comparisons")->valueint, 2);
@@ -42,10 +24,8 @@ static void same_experiment_inside_limits_is_ok(void **state)
                       &run);
     package_free(&run);
     store_fixture_run(f, &(struct package_options){.capacity = 40000, .executable = 4},
-                      "NON_COMPARABLE", &run);
-    package_free(&run);
-    store_fixture_run(f, &(struct package_options){.rate = 10, .executable = 5}, "FAIL", &run);
-    package_free(&run);
+                      "NON_COMPARABLE", NULL);
+    store_fixture_run(f, &(struct package_options){.rate = 10, .executable = 5}, "FAIL", NULL);
     package_free(&base);
 }
 
@@ -56,8 +36,7 @@ static void branch_that_loosens_its_policy_gains_nothing(void **state)
     struct package run;
     AUTO_JSON cJSON *verdict = NULL;
 
-    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
-    store_fixture_approve(f, base.run);
+    store_fixture_baseline(f, NULL, &base);
     /* Locally OK under 50 %, and accepted under a lower floor. */
     store_fixture_run(
         f,
@@ -68,8 +47,7 @@ static void branch_that_loosens_its_policy_gains_nothing(void **state)
     assert_true(cJSON_IsTrue(at(verdict, "/policy/differs")));
     package_free(&run);
     store_fixture_run(f, &(struct package_options){.rate = 40000, .min_rate = 1, .executable = 3},
-                      "FAIL", &run);
-    package_free(&run);
+                      "FAIL", NULL);
     package_free(&base);
 }
 
@@ -80,8 +58,7 @@ static void other_experiment_is_named(void **state)
     struct package run;
     AUTO_JSON cJSON *verdict = NULL;
 
-    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
-    store_fixture_approve(f, base.run);
+    store_fixture_baseline(f, NULL, &base);
     store_fixture_run(f, &(struct package_options){.command = "/bin/true", .executable = 2},
                       "NON_COMPARABLE", &run);
     verdict = stored(f, run.run, STORE_VERDICT);
@@ -102,8 +79,7 @@ static void lying_packages_are_invalid_with_both_values(void **state)
     struct store_fixture *f = fixture(state);
     struct package base;
 
-    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
-    store_fixture_approve(f, base.run);
+    store_fixture_baseline(f, NULL, &base);
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         bool acceptance = lies[i].lie == PACKAGE_ACCEPTANCE_PASS;
         struct package_options o = {
@@ -134,17 +110,13 @@ static void honest_local_audit_is_accepted(void **state)
 {
     struct store_fixture *f = fixture(state);
     struct package base;
-    struct package p;
 
-    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
-    store_fixture_approve(f, base.run);
+    store_fixture_baseline(f, NULL, &base);
     store_fixture_run(f, &(struct package_options){.baseline_run = base.run_dir, .executable = 2},
-                      "OK", &p);
-    package_free(&p);
+                      "OK", NULL);
     store_fixture_run(
         f, &(struct package_options){.probes = 2, .baseline_run = base.run_dir, .executable = 3},
-        "REGRESSION", &p);
-    package_free(&p);
+        "REGRESSION", NULL);
     package_free(&base);
 }
 
@@ -315,8 +287,7 @@ static void dirty_source_is_never_compared(void **state)
     struct package p;
     AUTO_JSON cJSON *verdict = NULL;
 
-    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
-    store_fixture_approve(f, base.run);
+    store_fixture_baseline(f, NULL, &base);
     store_fixture_run(f, &(struct package_options){.dirty = true, .executable = 2},
                       "NON_COMPARABLE", &p);
     verdict = stored(f, p.run, STORE_VERDICT);
@@ -347,8 +318,7 @@ static void damaged_baseline_judges_nobody(void **state)
     struct package p;
     struct err e = ERR_INIT;
 
-    store_fixture_run(f, NULL, "NON_COMPARABLE", &base);
-    store_fixture_approve(f, base.run);
+    store_fixture_baseline(f, NULL, &base);
     store_fixture_flip(f, base.hex, base.archive_len / 2);
     package_make(&(struct package_options){.executable = 2}, f->key, &p);
     store_fixture_push(f, &p, &r);

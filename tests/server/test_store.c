@@ -13,11 +13,6 @@
 #include "base/file.h"
 #include "base/json_in.h"
 
-static struct store_fixture *fixture(void **state)
-{
-    return *state;
-}
-
 static void object_is_at_its_name_and_read_only(void **state)
 {
     struct store_fixture *f = fixture(state);
