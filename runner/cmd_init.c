@@ -215,8 +215,8 @@ const struct command command_init = {
     .synopsis = "[OPTION...]",
     .examples = "  cleanrun init --gate kvcache-50k --project demo/kvcache --target kvcache\n",
     .notes = "Looks for meson.build, Cargo.toml, CMakeLists.txt or Makefile. An existing "
-             "cleanrun.yaml is left alone.\nExit: 0, or 2 when it stands there already or can't be "
-             "written.\n",
+             "cleanrun.yaml is left alone.\nExit: 0, or 2 when it stands there already, no build "
+             "system is found, or it can't be written.\n",
     COMMAND_OPTIONS(options),
     .max_args = 0,
     .run = run,

@@ -121,7 +121,7 @@ const struct command command_key_gen = {
     .synopsis = "--out DIR [--json FILE|-]",
     .examples = "  cleanrun key gen --out keys\n",
     .notes = "Writes key.pem (mode 0600) and pub.pem. An existing key.pem is never overwritten.\n"
-             "Exit: 0, 2.\n",
+             "Exit: 0, or 2.\n",
     COMMAND_OPTIONS(gen_options),
     .run = run_gen,
 };
@@ -131,7 +131,7 @@ const struct command command_key_show = {
     .summary = "print a key's id and fingerprint",
     .synopsis = "FILE [--json FILE|-]",
     .examples = "  cleanrun key show pub.pem\n",
-    .notes = "FILE is a public or a private key in PEM form.\nExit: 0, 2.\n",
+    .notes = "FILE is a public or a private key in PEM form.\nExit: 0, or 2.\n",
     COMMAND_OPTIONS(show_options),
     .min_args = 1,
     .max_args = 1,

@@ -34,10 +34,12 @@ const struct command command_push = {
     .synopsis = "ARCHIVE --server URL --token-file FILE [OPTION...]",
     .examples = "  cleanrun push evidence.tar --server https://perf.example.org --token-file "
                 "~/.config/cleanrun/token\n",
-    .notes = "Safe to repeat: both steps are idempotent. A token never goes unencrypted to another "
-             "machine.\n"
-             "Exit: by the server's verdict; 2 when it refuses the request, 5 INVALID or 409, 6 "
-             "when it can't be reached.\n",
+    .notes =
+        "Safe to repeat: both steps are idempotent. A token never goes unencrypted to another "
+        "machine.\n"
+        "Exit: by the server's verdict; 7 when a diagnostic or build-only run has none, 2 when "
+        "a file can't\nbe read or the server refuses the request, 5 INVALID or 409, 6 when it "
+        "can't be reached or is busy.\n",
     COMMAND_OPTIONS(options),
     .min_args = 1,
     .max_args = 1,

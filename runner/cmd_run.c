@@ -187,10 +187,11 @@ const struct command command_run = {
         "with neither the run\n"
         "is NON_COMPARABLE. The policy reviewed with the baseline judges, not this "
         "checkout's.\n"
-        "Prints the run directory's path. Exit: by the local verdict (cleanrun help exit-codes); "
-        "7 for a sound\n"
-        "diagnostic or build-only run, 6 when the machine or a tool failed, 130 when "
-        "interrupted.\n",
+        "Prints the run directory's path. \n"
+        "Exit: by the local verdict, with --push by the server's (cleanrun help exit-codes); 7 for "
+        "a sound\ndiagnostic or build-only run, 2 when the definition or an option is wrong, 5 "
+        "when the baseline is not what\nits manifest and its signature say, 6 when the machine or "
+        "a tool failed, 130 when interrupted.\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,
     .run = run,

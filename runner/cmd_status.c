@@ -46,7 +46,8 @@ static int commit_of(const struct cli *c, const char *word, char **out, struct e
     return *out ? 0 : err_set(e, ERR_NOMEM, "status.memory", "out of memory");
 }
 
-/* The project of the nearest cleanrun.yaml of the repository we stand in. Heap; NULL when it names none. */
+/* The project of the nearest cleanrun.yaml of the repository we stand in. Heap; NULL when it names
+ * none. */
 static int project_here(const struct cli *c, char **out, struct err *e)
 {
     AUTO_GIT struct git g = {.root_fd = -1};
@@ -261,7 +262,9 @@ const struct command command_status = {
     .summary = "verdicts of all gates for a commit",
     .synopsis = "[COMMIT] --server URL [--project OWNER/NAME] [OPTION...]",
     .examples = "  cleanrun status HEAD --server https://perf.example.org\n",
-    .notes = "Exit: by the worst verdict; 8 while it is PENDING.\n",
+    .notes = "Exit: by the worst verdict; 8 while it is PENDING; 2 when the server refuses the "
+             "request,\n"
+             "6 when it can't be reached.\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,
     .run = run,

@@ -187,9 +187,8 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
         read_attestation(c, a, &envelope, &in.envelope_len, e) < 0)
         return -1;
     if (size > LIMIT_ARCHIVE) /* known before a byte is read */
-        return err_set(e, ERR_LIMIT, "verify.size",
-                       "'%s' has %llu bytes; evidence has at most %zu", a->args[0],
-                       (unsigned long long) size, LIMIT_ARCHIVE);
+        return err_set(e, ERR_LIMIT, "verify.size", "'%s' has %llu bytes; evidence has at most %zu",
+                       a->args[0], (unsigned long long) size, LIMIT_ARCHIVE);
     in.archive_fd = fd;
     in.envelope = envelope;
     if (evidence_verify(&in, &ev, &report, e) < 0)
@@ -241,11 +240,13 @@ const struct command command_verify = {
     .synopsis = "EVIDENCE.tar --key PUB.pem [--attestation FILE] [--require WORDS] [--json FILE|-]",
     .examples = "  cleanrun verify evidence.tar --key pub.pem\n"
                 "  cleanrun verify evidence.tar --key pub.pem --require clean,pass,mode=clean\n",
-    .notes = "VALID means: a trusted key signed exactly these bytes and everything inside agrees.\n"
-             "It does not mean that the result is good; --require asks for that.\n"
-             "Without an attestation beside the archive it is INVALID: nobody signed it.\n"
-             "Exit: 0 valid, 5 INVALID, 4 valid but a requirement is unmet, 2 the check could not "
-             "be made (a file that was named can't be read).\n",
+    .notes =
+        "VALID means: a trusted key signed exactly these bytes and everything inside agrees.\n"
+        "It does not mean that the result is good; --require asks for that.\n"
+        "Without an attestation beside the archive it is INVALID: nobody signed it.\n"
+        "Exit: 0 valid, 5 INVALID (so also: no --key, no attestation, an empty file), 4 valid but "
+        "a requirement is\nunmet, 2 nothing was decided: a file that was named can't be "
+        "read, --key is no key, the archive is too large.\n",
     COMMAND_OPTIONS(options),
     .min_args = 1,
     .max_args = 1,
