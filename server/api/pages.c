@@ -103,12 +103,28 @@ struct content *page_content(struct request *q, const char *name, const cJSON *d
     return c;
 }
 
-/* What stands against the run's OK in the commit's check; nothing when it is no object. */
-static void put_remark(struct buf *out, const cJSON *check)
+static const char *text_of(const cJSON *object, const char *key)
 {
-    if (cJSON_IsObject(check))
-        buf_printf(out, "check: %s (run %s)", json_get(check, "description")->valuestring,
-                   json_get(check, "run")->valuestring);
+    const cJSON *s = json_get(object, key);
+
+    return cJSON_IsString(s) ? s->valuestring : "";
+}
+
+static bool is_fallen(const cJSON *document)
+{
+    return strcmp(text_of(document, "verdict"), "INVALID") == 0;
+}
+
+/* What stands against the comparison: its run's verdict fell, or the commit's check is not OK. */
+static void put_remark(struct buf *out, const cJSON *document)
+{
+    const cJSON *check = json_get(document, "check");
+
+    if (is_fallen(document))
+        buf_printf(out, "%s: what follows was recorded before and does not count",
+                   text_of(document, "description"));
+    else if (cJSON_IsObject(check))
+        buf_printf(out, "check: %s (run %s)", text_of(check, "description"), text_of(check, "run"));
 }
 
 /* The comparison as the forge comment shows it. */
@@ -117,15 +133,20 @@ static struct content *markdown_content(const cJSON *document, struct err *e)
     AUTO_BUF struct buf remark = {.data = NULL};
     char *bytes = NULL;
     size_t len = 0;
-    const cJSON *audit = json_get(document, "audit");
+    AUTO_JSON cJSON *audit = cJSON_Duplicate(json_get(document, "audit"), true);
     struct content *c = NULL;
 
     if (!cJSON_IsObject(audit)) {
         (void) err_set(e, ERR_NOTFOUND, "page.markdown", "there is no comparison");
         return NULL;
     }
+    if (is_fallen(document) &&
+        !cJSON_ReplaceItemInObjectCaseSensitive(audit, "verdict", cJSON_CreateString("INVALID"))) {
+        (void) err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+        return NULL;
+    }
     buf_init(&remark, LIMIT_KIB(1));
-    put_remark(&remark, json_get(document, "check"));
+    put_remark(&remark, document);
     if (buf_check(&remark, e) < 0 || audit_markdown(audit, remark.data, &bytes, &len, e) < 0)
         return NULL;
     c = content_bytes(TYPE_MARKDOWN, bytes, len);

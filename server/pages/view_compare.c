@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/advice.h"
 #include "audit/verdict.h"
 #include "base/buf.h"
 #include "base/json_in.h"
@@ -293,7 +294,6 @@ static void add_reason(struct view *v, cJSON *fields, cJSON *plain, const cJSON 
     json_add_string(&v->doc, o, "field", where[0] ? where : code);
     json_add_string(&v->doc, o, "path", view_str(reason, "path"));
     json_add_string(&v->doc, o, "why", !why[0] && info ? info->title : why);
-    json_add_string(&v->doc, o, "resolve", info ? info->resolve : "");
     view_format(v, o, "help", "%s/help/reasons/%s", v->prefix, code);
     add_elements(v, o, reason);
     if (has_values)
@@ -333,6 +333,29 @@ static void name_fields(struct view *v, cJSON *root)
     }
 }
 
+/* The registry's words with the names of this page. */
+static void add_resolve(struct view *v, cJSON *root, const char *resolve)
+{
+    const cJSON *current = json_get(root, "current");
+    const struct advice_names names = {
+        .project = view_str(root, "project"),
+        .gate = view_str(root, "gate"),
+        .machine_class = view_str(current, "class"),
+        .run = view_str(current, "run"),
+        .commit = view_str(current, "commit"),
+        .baseline_commit = view_str(json_get(root, "baseline"), "commit"),
+        .server = v->ctx->base_url,
+    };
+    AUTO_BUF struct buf text = {.data = NULL};
+
+    buf_init(&text, LIMIT_KIB(4));
+    advice_prose(&text, resolve, &names);
+    if (text.failed || !text.data)
+        v->doc.failed = true;
+    else
+        json_add_string(&v->doc, root, "resolve", text.data);
+}
+
 /* What to do, when the document does not say: the registry's words for the first reason. */
 static void add_way_out(struct view *v, cJSON *root, const cJSON *reasons)
 {
@@ -340,11 +363,28 @@ static void add_way_out(struct view *v, cJSON *root, const cJSON *reasons)
     const struct reason_info *info = first ? reason_find(view_str(first, "code")) : NULL;
 
     if (view_count(json_get(root, "next")) == 0 && info)
-        json_add_string(&v->doc, root, "resolve", info->resolve);
+        add_resolve(v, root, info->resolve);
     if (view_str(root, "resolve")[0])
         view_marked(v, root, "resolve_parts", view_str(root, "resolve"));
     json_add_bool(&v->doc, root, "has_way_out",
                   view_str(root, "resolve")[0] || view_count(json_get(root, "next")) > 0);
+}
+
+/* A verdict that no longer stands, whatever the comparison found: {code, why, help}. */
+static void add_fallen(struct view *v, cJSON *root)
+{
+    const cJSON *reason = view_first(json_get(root, "reasons"));
+    const char *code = view_str(reason, "code");
+    cJSON *o;
+
+    if (strcmp(view_str(root, "verdict"), "INVALID") != 0)
+        return;
+    o = json_add_object(&v->doc, root, "fallen");
+    json_add_string(&v->doc, o, "code", code);
+    json_add_string(&v->doc, o, "why",
+                    reason ? view_str(reason, "text") : view_str(root, "description"));
+    if (code[0])
+        view_format(v, o, "help", "%s/help/reasons/%s", v->prefix, code);
 }
 
 static void add_acceptance(struct view *v, cJSON *root)
@@ -386,6 +426,7 @@ void view_compare(struct view *v, cJSON *root)
     }
     view_reasons(v, root, reasons, json_get(json_get(audit, "identity"), "different"));
     name_fields(v, root);
+    add_fallen(v, root);
     add_way_out(v, root, reasons);
     add_acceptance(v, root);
     json_add_bool(&v->doc, root, "has_next", view_count(json_get(root, "next")) > 0);

@@ -12,9 +12,6 @@
 #include "base/text.h"
 #include "experiment/pointer.h"
 
-#define ADVICE_COMMIT 8 /* letters of a commit in a command */
-#define ADVICE_MAX LIMIT_KIB(4)
-
 void doc_time(struct json_doc *d, cJSON *parent, const char *key, int64_t us)
 {
     char text[CLOCK_RFC3339_SIZE];
@@ -432,69 +429,4 @@ void attempt_list_write(const struct attempt_list *l, const char *run, struct js
         json_add_string(d, p, "run", l->items[i].run[0] ? l->items[i].run : NULL);
         json_add_string(d, p, "verdict", l->items[i].verdict);
     }
-}
-
-void doc_step(struct json_doc *d, cJSON *list, const char *text, const char *command)
-{
-    cJSON *o = json_add_object(d, list, NULL);
-
-    json_add_string(d, o, "text", text);
-    json_add_string(d, o, "command", command);
-}
-
-/* The command of `len` bytes, its words in capitals exchanged for names. */
-static void fill_in(struct buf *out, const char *command, size_t len, const struct doc_names *names)
-{
-    const struct {
-        const char *word;
-        const char *name;
-        size_t max;
-    } words[] = {
-        {"BASELINE_COMMIT", names->baseline_commit, ADVICE_COMMIT},
-        {"COMMIT", names->commit, ADVICE_COMMIT},
-        {"PROJECT", names->project, SIZE_MAX},
-        {"GATE", names->gate, SIZE_MAX},
-        {"RUN", names->run, SIZE_MAX},
-    };
-
-    for (size_t i = 0; i < len;) {
-        size_t n = 0;
-        size_t w = 0;
-
-        while (i + n < len && command[i + n] != ' ')
-            n++;
-        while (w < ARRAY_LEN(words) && (!words[w].name || strlen(words[w].word) != n ||
-                                        strncmp(words[w].word, command + i, n) != 0))
-            w++;
-        if (w < ARRAY_LEN(words))
-            buf_put(out, words[w].name, strnlen(words[w].name, words[w].max));
-        else
-            buf_put(out, command + i, n);
-        i += n;
-        while (i < len && command[i] == ' ')
-            buf_putc(out, command[i++]);
-    }
-}
-
-void doc_advice(struct json_doc *d, cJSON *list, const char *code, const struct doc_names *names)
-{
-    const struct reason_info *info = reason_find(code);
-    const char *from = info ? strchr(info->resolve, '`') : NULL;
-    const char *to = from ? strchr(from + 1, '`') : NULL;
-    AUTO_BUF struct buf command = {.data = NULL};
-    AUTO_FREE char *text = NULL;
-    size_t len;
-
-    if (!to)
-        return;
-    len = (size_t) (from - info->resolve);
-    while (len > 0 && info->resolve[len - 1] == ' ')
-        len--;
-    text = strndup(info->resolve, len);
-    buf_init(&command, ADVICE_MAX);
-    fill_in(&command, from + 1, (size_t) (to - from - 1), names);
-    if (!text || command.failed || !command.data)
-        d->failed = true;
-    else
-        doc_step(d, list, text, command.data);
 }

@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "audit/advice.h"
 #include "audit/verdict.h"
 #include "base/buf.h"
 #include "base/json_out.h"
@@ -44,14 +45,18 @@ int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const str
 const cJSON *doc_metric_of(const struct definition *def, const char *pointer, size_t *out_index);
 /* Label of a metric by place, else its pointer. Borrowed. */
 const char *doc_metric_label(const struct definition *def, size_t index, const char *otherwise);
-/* What the registry's commands are filled in with; NULL leaves the word. */
-struct doc_names {
-    const char *project, *gate, *run, *commit, *baseline_commit;
-};
-/* One step {text, command} of what to do next; command may be NULL. */
+/* doc_advice.c: what to do next, in "next" [{text, command|null}]. */
+void doc_names(const struct store *s, const struct store_run *run, struct advice_names *out);
 void doc_step(struct json_doc *d, cJSON *list, const char *text, const char *command);
+/* A step whose command has its words in capitals exchanged for names. */
+void doc_step_for(struct json_doc *d, cJSON *list, const char *text, const char *command,
+                  const struct advice_names *names);
 /* The registry's advice for a code as a step: its prose, and its command with real names. */
-void doc_advice(struct json_doc *d, cJSON *list, const char *code, const struct doc_names *names);
+void doc_advice(struct json_doc *d, cJSON *list, const char *code,
+                const struct advice_names *names);
+/* For a run whose verdict fell: its evidence is damaged, or its key was revoked before it came. */
+void doc_fallen_steps(struct json_doc *d, cJSON *list, const struct store_run *run,
+                      const struct advice_names *names);
 /* Rows {at, run, code, detail, keyid} of an attempts query that is bound; with_run: the run's name
  * is shown. */
 int doc_attempts(struct json_doc *d, cJSON *list, struct query *q, bool with_run,

@@ -12,8 +12,6 @@
 #include "server/store/documents.h"
 #include "server/store/side.h"
 
-#define SHORT_COMMIT 8
-
 struct compare {
     struct json_doc d;
     struct store *store;
@@ -214,13 +212,13 @@ static bool may_be_baseline(const struct compare *c)
     return strcmp(c->run.status, "PASS") == 0 && !c->run.dirty && strcmp(c->run.mode, "clean") == 0;
 }
 
-static void add_refusal_steps(struct compare *c, cJSON *list, const char *approve)
+static const char again[] = "cleanrun run GATE --at COMMIT";
+static const char approve[] =
+    "cleanrun-server baseline approve RUN --project PROJECT --gate GATE --reviewer NAME --reason "
+    "TEXT";
+
+static void add_refusal_steps(struct compare *c, cJSON *list, const struct advice_names *names)
 {
-    const struct doc_names names = {.project = c->run.project,
-                                    .gate = c->run.gate,
-                                    .run = c->run.run,
-                                    .commit = c->run.commit,
-                                    .baseline_commit = c->base.commit};
     const cJSON *reason = NULL;
     const char *last = "";
     bool meant = false;
@@ -232,46 +230,66 @@ static void add_refusal_steps(struct compare *c, cJSON *list, const char *approv
         if (!cJSON_IsString(code) || strcmp(code->valuestring, last) == 0)
             continue; /* in registry order: equal codes stand together */
         last = code->valuestring;
-        doc_advice(&c->d, list, last, &names);
+        doc_advice(&c->d, list, last, names);
         meant =
             meant || strcmp(last, "NC-IDENTITY-DIFFERS") == 0 || strcmp(last, "NC-DEFINITION") == 0;
     }
     if (meant && may_be_baseline(c))
-        doc_step(&c->d, list, "If the change was meant, a reviewer promotes this run:", approve);
+        doc_step_for(&c->d, list, "If the change was meant, a reviewer promotes this run:", approve,
+                     names);
 }
 
-static void add_steps(struct compare *c)
+static void add_ok_step(struct compare *c, cJSON *list)
 {
-    cJSON *list = json_add_array(&c->d, NULL, "next");
-    char again[160];
-    char approve[256];
-    enum verdict v;
-
-    if (!c->stored || !verdict_parse(c->run.verdict, &v))
-        return;
-    (void) snprintf(again, sizeof again, "cleanrun run %s --at %.*s", c->run.gate, SHORT_COMMIT,
-                    c->run.commit);
-    (void) snprintf(
-        approve, sizeof approve,
-        "cleanrun-server baseline approve %s --project %s --gate %s --reviewer NAME --reason TEXT",
-        c->run.run, c->run.project, c->run.gate); /* a cut hint is still a hint */
-    if (v == VERDICT_OK && cJSON_IsObject(json_get(c->d.root, "check"))) {
+    if (cJSON_IsObject(json_get(c->d.root, "check")))
         doc_step(&c->d, list,
                  "This run is inside all limits, but the commit's check is not: look at the run "
                  "whose verdict stands. Measuring again does not change it unless the gate's "
                  "`confirm` rule says so; a commit that cures it does.",
                  NULL);
-    } else if (v == VERDICT_OK) {
+    else
         doc_step(&c->d, list, "Nothing to do: the run is inside all limits.", NULL);
+}
+
+static void add_steps(struct compare *c)
+{
+    cJSON *list = json_add_array(&c->d, NULL, "next");
+    struct advice_names names;
+    enum verdict v;
+
+    if (!c->stored || !verdict_parse(c->run.verdict, &v))
+        return;
+    doc_names(c->store, &c->run, &names);
+    names.baseline_commit = c->base.commit;
+    if (v == VERDICT_OK) {
+        add_ok_step(c, list);
     } else if (v == VERDICT_REGRESSION) {
-        doc_step(&c->d, list, "Measure this commit again on your machine:", again);
-        doc_step(&c->d, list, "If the change is meant, a reviewer promotes this run:", approve);
+        doc_step_for(&c->d, list, "Measure this commit again on your machine:", again, &names);
+        doc_step_for(&c->d, list, "If the change is meant, a reviewer promotes this run:", approve,
+                     &names);
     } else if (v == VERDICT_NON_COMPARABLE) {
-        add_refusal_steps(c, list, approve);
+        add_refusal_steps(c, list, &names);
     } else if (v == VERDICT_FAIL) {
-        (void) snprintf(again, sizeof again, "cleanrun run %s", c->run.gate);
-        doc_step(&c->d, list, "Correct what the failed checks name, commit, then measure:", again);
+        doc_step_for(&c->d, list, "Correct what the failed checks name, commit, then measure:",
+                     "cleanrun run GATE", &names);
+    } else if (v == VERDICT_INVALID) {
+        doc_fallen_steps(&c->d, list, &c->run, &names);
     }
+}
+
+/* What the verdict rests on as it stands now: not always what the comparison says. */
+static void add_verdict(struct compare *c)
+{
+    const cJSON *description = json_get(c->verdict, "description");
+    const cJSON *reasons = json_get(c->verdict, "reasons");
+
+    json_add_string(&c->d, NULL, "verdict", c->stored ? c->run.verdict : NULL);
+    json_add_string(&c->d, NULL, "description",
+                    cJSON_IsString(description) ? description->valuestring : NULL);
+    if (cJSON_IsArray(reasons))
+        json_add_copy(&c->d, NULL, "reasons", reasons);
+    else
+        (void) json_add_array(&c->d, NULL, "reasons"); /* failure stays in d */
 }
 
 static void add_policy(struct compare *c)
@@ -308,7 +326,7 @@ static int write_compare(struct compare *c, const char *other, bool damaged, str
     json_add_bool(&c->d, NULL, "informational", !c->stored);
     json_add_string(&c->d, NULL, "project", c->run.project);
     json_add_string(&c->d, NULL, "gate", c->run.gate);
-    json_add_string(&c->d, NULL, "verdict", c->stored ? c->run.verdict : NULL);
+    add_verdict(c);
     if (!c->stored)
         json_add_null(&c->d, NULL, "check");
     else if (check_of_stored(r.db, &c->run, &c->d, e) < 0)

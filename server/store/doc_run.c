@@ -218,17 +218,22 @@ static int add_verdict(struct run_doc *r, struct err *e)
     return 0;
 }
 
-/* What to do next, where no comparison says it: there was nothing to compare with. */
+/* What to do next, where no comparison says it: there was nothing to compare with, or the evidence
+ * is no longer good. */
 static void add_steps(struct run_doc *r)
 {
     const struct store_run *run = r->run;
-    const struct doc_names names = {
-        .project = run->project, .gate = run->gate, .run = run->run, .commit = run->commit};
+    struct advice_names names;
     const cJSON *verdict = json_get(r->d.root, "verdict");
     cJSON *list = json_add_array(&r->d, NULL, "next");
     const cJSON *reason = NULL;
     bool promotable = strcmp(run->status, "PASS") == 0 && !run->dirty;
 
+    doc_names(r->store, run, &names);
+    if (run->damaged || (run->revoked_us && cJSON_IsObject(verdict))) {
+        doc_fallen_steps(&r->d, list, run, &names);
+        return;
+    }
     if (!cJSON_IsObject(verdict) || cJSON_IsString(json_get(verdict, "baseline")))
         return;
     cJSON_ArrayForEach(reason, json_get(verdict, "reasons"))
@@ -239,6 +244,23 @@ static void add_steps(struct run_doc *r)
             (promotable || strcmp(code->valuestring, "NC-BASELINE-NONE") != 0))
             doc_advice(&r->d, list, code->valuestring, &names);
     }
+}
+
+/* Its place among all attempts of its commit as they are now; the verdict says what it was then. */
+static int add_attempt(struct run_doc *r, struct err *e)
+{
+    AUTO_ATTEMPT_LIST struct attempt_list attempts = {.items = NULL};
+    const struct store_run *run = r->run;
+
+    if (!run->verdict) {
+        json_add_null(&r->d, NULL, "attempt");
+        return 0;
+    }
+    if (attempt_list_read(r->db, run->project_id, run->gate, run->machine_class, run->commit,
+                          &attempts, e) < 0)
+        return -1;
+    attempt_list_write(&attempts, run->run, &r->d, NULL);
+    return 0;
 }
 
 static int runner_of(struct db *db, const char *run, char out[65], struct err *e)
@@ -273,7 +295,9 @@ static int write_run(struct run_doc *r, struct err *e)
         return -1;
     json_add_copy(&r->d, NULL, "manifest", manifest);
     if (add_evidence(r, runner, e) < 0 || add_stored(r, "acceptance", STORE_ACCEPTANCE, e) < 0 ||
-        add_verdict(r, e) < 0 || check_of_stored(r->db, run, &r->d, e) < 0 || add_files(r, e) < 0 || add_measured(r, manifest, e) < 0)
+        add_verdict(r, e) < 0 || add_attempt(r, e) < 0 ||
+        check_of_stored(r->db, run, &r->d, e) < 0 || add_files(r, e) < 0 ||
+        add_measured(r, manifest, e) < 0)
         return -1;
     add_steps(r);
     add_links(r);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "base/num.h"
 #include "server/ingest/record.h"
 #include "server/store/upkeep.h"
 
@@ -251,8 +252,10 @@ static void revoked_runner_is_no_longer_believed(void **state)
     struct store_run row;
     struct package p;
     AUTO_JSON cJSON *run_doc = NULL;
+    AUTO_JSON cJSON *compare = NULL;
     AUTO_JSON cJSON *j = NULL;
 
+    MUST(store_set_base_url(f->store, "https://perf.example", E));
     baseline(f, NULL);
     store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
     MUST(store_run_get(f->store, p.run, &row, E));
@@ -265,8 +268,43 @@ static void revoked_runner_is_no_longer_believed(void **state)
     assert_string_equal(text_at(j, "/gates/0/run"), p.run);
     MUST(doc_run(f->store, p.run, &run_doc, E));
     assert_string_equal(text_at(run_doc, "/evidence/stages/1/code"), "IN-KEY");
+    assert_non_null(strstr(text_at(run_doc, "/next/0/text"), "revoked key"));
+    /* its comparison is not about its numbers any more */
+    MUST(doc_compare(f->store, p.run, row.baseline, &compare, E));
+    assert_string_equal(text_at(compare, "/verdict"), "INVALID");
+    assert_string_equal(text_at(compare, "/reasons/0/code"), "IN-KEY");
+    assert_non_null(strstr(text_at(compare, "/description"), "key was revoked"));
+    assert_non_null(strstr(text_at(compare, "/next/0/text"), "revoked key"));
+    assert_string_equal(text_at(compare, "/next/1/command"),
+                        "cleanrun run " PACKAGE_GATE " --at 01234567 --key key.pem --push "
+                        "--token-file FILE --server https://perf.example");
     store_run_fini(&row);
     package_free(&p);
+}
+
+/* Each attempt keeps its own word; only the check is the commit's. */
+static void rows_of_a_gate_say_their_own_verdict(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    AUTO_JSON cJSON *gate = NULL;
+    AUTO_JSON cJSON *first = NULL;
+    struct package ok;
+    struct package later;
+
+    baseline(f, NULL);
+    store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &ok);
+    store_fixture_run(f, &(struct package_options){.executable = 2, .capacity = 7},
+                      "NON_COMPARABLE", &later);
+    MUST(doc_gate(f->store, PACKAGE_PROJECT, PACKAGE_GATE, &gate, E));
+    MUST(doc_run(f->store, ok.run, &first, E));
+    assert_string_equal(text_at(gate, "/runs/0/verdict"), "NON_COMPARABLE");
+    assert_string_equal(text_at(gate, "/runs/1/verdict"), "OK");
+    assert_string_equal(text_at(gate, "/runs/1/check/verdict"), "NON_COMPARABLE");
+    assert_string_equal(text_at(gate, "/runs/1/check/run"), later.run);
+    assert_true(cJSON_Compare(at(gate, "/runs/1/attempt"), at(first, "/attempt"), true));
+    assert_true(num_same(at(first, "/attempt/of")->valuedouble, 2));
+    package_free(&ok);
+    package_free(&later);
 }
 
 static void note(void *ctx, bool problem, const char *text)
@@ -502,6 +540,7 @@ int main(void)
         T(diagnostic_run_is_no_answer),
         T(runner_cannot_spoil_another_class),
         T(revoked_runner_is_no_longer_believed),
+        T(rows_of_a_gate_say_their_own_verdict),
         T(damaged_evidence_is_never_green),
         T(damaged_regression_still_stands),
         T(clock_that_steps_back_decides_nothing),
