@@ -220,6 +220,20 @@ static void add_origin(struct view *v, cJSON *page)
     view_format(v, page, "origin", "%.*s", (int) n, base);
 }
 
+/* What `--server` is given; URL when nothing is known. */
+static void add_base(struct view *v, cJSON *page)
+{
+    const char *base = v->ctx->base_url ? v->ctx->base_url : "";
+    size_t n = strlen(base);
+
+    while (n > 0 && base[n - 1] == '/')
+        n--;
+    if (n == 0)
+        view_format(v, page, "server", "URL");
+    else
+        view_format(v, page, "server", "%.*s", (int) n, base);
+}
+
 static void add_page(struct view *v, const char *name)
 {
     cJSON *page = json_add_object(&v->doc, v->doc.root, "page");
@@ -232,6 +246,7 @@ static void add_page(struct view *v, const char *name)
     view_format(v, page, "style", "%s%s", v->prefix,
                 v->ctx->style ? v->ctx->style : "/web/style.css");
     add_origin(v, page);
+    add_base(v, page);
     view_time(v, page, "rendered", iso);
     add_twin(v, page, "json", ".json");
     add_twin(v, page, "text", ".txt");
