@@ -485,6 +485,47 @@ static void a_row_keeps_its_verdict_beside_the_check(void **state)
     }
 }
 
+static void expect_text(const struct fixture *f, const cJSON *document, const char *there,
+                        const char *absent)
+{
+    AUTO_BUF struct buf out;
+
+    buf_init(&out, LIMIT_PAGE);
+    render(f, "gate.json", ".txt", document, &out);
+    if (!strstr(out.data, there) || (absent && strstr(out.data, absent)))
+        fail_msg("'%s' or not '%s' in:\n%s", there, absent ? absent : "", out.data);
+}
+
+static void set_flags(cJSON *row, bool current, bool legacy)
+{
+    (void) cJSON_ReplaceItemInObjectCaseSensitive(row, "current", cJSON_CreateBool(current));
+    cJSON_DeleteItemFromObjectCaseSensitive(row, "legacy");
+    assert_non_null(cJSON_AddBoolToObject(row, "legacy", legacy));
+}
+
+/* A table of reviewed baselines does not stand below "no baseline is reviewed". */
+static void baselines_that_judge_nobody_are_told_apart(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *document = read_example("gate.json");
+    AUTO_JSON cJSON *none = read_example("gate.json");
+    cJSON *rows = cJSON_GetObjectItemCaseSensitive(document, "baselines");
+    cJSON *row = NULL;
+
+    expect_text(f, document, "Runs, newest first", "No baseline");
+    cJSON_ArrayForEach(row, rows) set_flags(row, false, true);
+    expect_text(f, document, "No baseline can judge: class demo-vm has 2 imported (history never",
+                "No baseline is reviewed");
+    expect_text(f, document, "baseline approve 20261129T150525Z-77ab3d04 --project", NULL);
+    set_flags(rows->child, false, false);
+    expect_text(f, document, "1 superseded", NULL);
+    set_flags(rows->child, true, false);
+    assert_non_null(cJSON_AddBoolToObject(rows->child, "damaged", true));
+    expect_text(f, document, "1 damaged (it judges nobody until it is healed)", NULL);
+    cJSON_DeleteItemFromObjectCaseSensitive(none, "baselines");
+    expect_text(f, none, "No baseline is reviewed. Runs are", "class demo-vm has");
+}
+
 /* One of something is not called many. */
 static void one_gated_metric_is_singular(void **state)
 {
@@ -526,6 +567,7 @@ int main(void)
         cmocka_unit_test(standing_regression_is_said),
         cmocka_unit_test(one_gated_metric_is_singular),
         cmocka_unit_test(fallen_verdict_says_what_happened),
+        cmocka_unit_test(baselines_that_judge_nobody_are_told_apart),
         cmocka_unit_test(a_row_keeps_its_verdict_beside_the_check),
         cmocka_unit_test(no_string_of_any_document_comes_out_raw),
         cmocka_unit_test(a_wholly_hostile_document_is_harmless),
