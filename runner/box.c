@@ -1,19 +1,24 @@
 #include "runner/box.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
-
 #include <time.h>
 
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "base/text.h"
 
 #define BOX_FILE_MAX 8192
 #define REMOVE_TRIES 50
+#define MAKE_TRIES 3
+#define GROUP_MAX 512
+#define PREFIX "cleanrun-" /* of groups whose maker holds a lock on them */
 
 void box_none(struct box *b, const char *why)
 {
@@ -51,9 +56,9 @@ static int open_dir(int at, const char *name)
 
 /* The root of the cgroup v2 tree: the mount itself, or "unified" in it where v1 is mounted beside
  * it (systemd's hybrid layout). -1: there is none. */
-static int open_root(const char *mount)
+static int open_root(int at, const char *mount)
 {
-    AUTO_FD int root = open_dir(AT_FDCWD, mount);
+    AUTO_FD int root = open_dir(at, mount);
     AUTO_FD int unified = -1;
 
     if (root < 0 || faccessat(root, "cgroup.controllers", R_OK, 0) == 0)
@@ -64,14 +69,34 @@ static int open_root(const char *mount)
     return fd_steal(&unified);
 }
 
-void box_open(struct box *b, const char *mount, const char *self, const char *name)
+/* Makes the group and locks it. A sweeper may come between the two: what it removed can't be used
+ * any more, and is made again. False with errno. */
+static bool make(struct box *b)
 {
-    char group[512];
+    for (int i = 0; i < MAKE_TRIES; i++) {
+        if (mkdirat(b->parent_fd, b->name, 0755) < 0)
+            return false;
+        b->dir_fd = open_dir(b->parent_fd, b->name);
+        if (b->dir_fd >= 0 && flock(b->dir_fd, LOCK_EX) == 0)
+            b->procs_fd = openat(b->dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        if (b->procs_fd >= 0)
+            return true;
+        if (faccessat(b->parent_fd, b->name, F_OK, 0) == 0)
+            return false;
+        if (b->dir_fd >= 0)
+            (void) close(fd_steal(&b->dir_fd)); /* a directory that is no more */
+    }
+    return false;
+}
+
+void box_open(struct box *b, const char *mount, const char *self, const char *run)
+{
+    char group[GROUP_MAX];
     char why[160];
     struct box made;
 
     box_none(&made, "");
-    AUTO_FD int root = open_root(mount);
+    AUTO_FD int root = open_root(AT_FDCWD, mount);
 
     if (root < 0) {
         box_none(b, "no cgroup v2 is mounted");
@@ -82,24 +107,85 @@ void box_open(struct box *b, const char *mount, const char *self, const char *na
         return;
     }
     made.parent_fd = open_dir(root, group);
-    (void) snprintf(made.name, sizeof(made.name), "%s", name); /* our own run id: fits */
-    if (made.parent_fd < 0 || mkdirat(made.parent_fd, made.name, 0755) < 0) {
-        (void) snprintf(why, sizeof(why), "cannot make a group: %s", strerrordesc_np(errno));
-        if (made.parent_fd >= 0)
+    (void) snprintf(made.name, sizeof(made.name), PREFIX "%s", run); /* a run id: fits */
+    if (made.parent_fd < 0 || !make(&made)) {
+        (void) snprintf(why, sizeof(why), "cannot %s group: %s",
+                        made.dir_fd < 0 ? "make a" : "use the", strerrordesc_np(errno));
+        if (made.dir_fd >= 0)
+            box_close(&made);
+        else if (made.parent_fd >= 0)
             (void) close(made.parent_fd);
         box_none(b, why);
         return;
     }
-    made.dir_fd = open_dir(made.parent_fd, made.name);
-    if (made.dir_fd >= 0)
-        made.procs_fd = openat(made.dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-    if (made.procs_fd < 0) {
-        (void) snprintf(why, sizeof(why), "cannot use the group: %s", strerrordesc_np(errno));
-        box_close(&made);
-        box_none(b, why);
-        return;
-    }
     *b = made;
+}
+
+/* A box, this user's, and nobody holds it. The lock is released again. */
+static bool is_left(int parent_fd, const char *name)
+{
+    struct stat st;
+
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || !text_is_run_id(name + strlen(PREFIX)))
+        return false;
+    AUTO_FD int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+           flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* group[0..at) and the segment behind it. */
+static bool segment_is_left(int root, char *group, size_t at, size_t len)
+{
+    char end = group[at + len];
+    AUTO_FD int parent = -1;
+    bool left;
+
+    group[at + len] = '\0';
+    if (at > 0)
+        group[at - 1] = '\0';
+    parent = open_dir(root, at > 0 ? group : "");
+    left = parent >= 0 && is_left(parent, group + at);
+    group[at + len] = end;
+    if (at > 0)
+        group[at - 1] = '/';
+    return left;
+}
+
+bool box_is_left(int mount_fd, const char *self)
+{
+    char group[GROUP_MAX];
+    AUTO_FD int root = -1;
+
+    if (mount_fd < 0 || !own_group(self, group, sizeof(group)))
+        return false;
+    root = open_root(mount_fd, "");
+    for (size_t at = 0, len; root >= 0 && group[at]; at += len + (group[at + len] == '/' ? 1 : 0)) {
+        len = strcspn(group + at, "/");
+        if (segment_is_left(root, group, at, len))
+            return true;
+    }
+    return false;
+}
+
+void box_sweep(int mount_fd, const char *self)
+{
+    char group[GROUP_MAX];
+    AUTO_FD int root = mount_fd < 0 ? -1 : open_root(mount_fd, "");
+    AUTO_FD int parent = -1;
+    DIR *dir;
+
+    if (root < 0 || !own_group(self, group, sizeof(group)))
+        return;
+    parent = open_dir(root, group);
+    dir = parent < 0 ? NULL : fdopendir(parent);
+    if (!dir)
+        return;
+    for (const struct dirent *d = readdir(dir); d; d = readdir(dir))
+        if (is_left(dirfd(dir), d->d_name))
+            (void) unlinkat(dirfd(dir), d->d_name, AT_REMOVEDIR); /* EBUSY: not empty, stays */
+    (void) fd_steal(&parent);                                     /* closedir closes it */
+    (void) closedir(dir);                                         /* was only read */
 }
 
 /* The number after `key` and a space on its own line. */

@@ -12,8 +12,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+#define BOX_MOUNT "sys/fs/cgroup" /* below the root */
+
 struct box {
-    int dir_fd; /* -1: no box */
+    int dir_fd; /* -1: no box; locked as long as its maker lives */
     int parent_fd;
     int procs_fd; /* for struct child_spec.cgroup_procs_fd; -1: no box */
     char name[64];
@@ -28,12 +30,17 @@ struct box_reading {
     uint64_t throttled_us, throttled_periods;
 };
 
-/* Makes `name` below `mount` (or its "unified", where v1 is mounted beside v2) joined with this
- * process's own group (`self`: contents of /proc/self/cgroup). Never an error: without a box the
- * run goes on with /proc alone, and the manifest says which. */
-void box_open(struct box *b, const char *mount, const char *self, const char *name);
+/* Makes "cleanrun-`run`" below `mount` (or its "unified", where v1 is mounted beside v2) joined
+ * with this process's own group (`self`: contents of /proc/self/cgroup). Never an error: without a
+ * box the run goes on with /proc alone, and the manifest says which. */
+void box_open(struct box *b, const char *mount, const char *self, const char *run);
 void box_none(struct box *b, const char *why);
 bool box_present(const struct box *b);
 void box_read(const struct box *b, struct box_reading *out); /* zeroed without a box */
 void box_kill(const struct box *b);
+/* Whether the group that `self` tells, or one above it, is a box of this user whose maker is
+ * gone. mount_fd: where cgroups are mounted; -1: nowhere. */
+bool box_is_left(int mount_fd, const char *self);
+/* Removes such boxes, when they are empty, from this process's own group. */
+void box_sweep(int mount_fd, const char *self);
 void box_close(struct box *b); /* removes the group; accepts a box that is not there */

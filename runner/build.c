@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "runner/capture.h"
 #include "runner/loop.h"
+#include "runner/machine_lock.h"
 
 #define QUERY_TIMEOUT_MS 60000
 #define TOOLCHAIN_MAX LIMIT_KIB(64)
@@ -80,6 +81,7 @@ static int run_to(struct stage *s, const char *const *argv, struct loop_stream o
     spec.stderr_fd = err_write;
     if (child_start(&spec, &child, e) < 0)
         return -1;
+    machine_lock_note(s->in->lock_fd, child.pid);
     (void) close(fd_steal(&out_write)); /* the child has its own */
     (void) close(fd_steal(&err_write));
     out.fd = out_read;
@@ -98,8 +100,8 @@ static int run_to(struct stage *s, const char *const *argv, struct loop_stream o
     return judge(argv[0], &result, e);
 }
 
-/* A program that is not there is the definition's mistake, or this machine lacks what it builds with:
- * the caller's to resolve. */
+/* A program that is not there is the definition's mistake, or this machine lacks what it builds
+ * with: the caller's to resolve. */
 static int absent(const struct build_input *in, const char *pointer, struct err *e)
 {
     char place[DEFINITION_PLACE_SIZE];

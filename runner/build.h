@@ -22,6 +22,7 @@ struct build_input {
     int run_fd;               /* where the logs go */
     char *const *environment; /* the caller's */
     int signal_fd;
+    int lock_fd; /* the machine's: each program is noted there */
     struct arena *arena;
 };
 

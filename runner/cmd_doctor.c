@@ -73,13 +73,19 @@ static int doctor(struct cli *c, const struct cli_args *a, int *out_exit, struct
 {
     const char *path = cli_get(a, "root");
     struct sysroot root;
+    struct machine_program last;
     AUTO_JSON cJSON *rows = NULL;
     AUTO_JSON cJSON *facts = NULL;
     int r;
 
     if (sysroot_open(path ? path : "/", &root, e) < 0)
         return -1;
-    r = host_fitness(&root, &rows, e);
+    r = host_fitness(
+        &root,
+        machine_lock_abandoned(machine_lock_path(cli_env(c, MACHINE_LOCK_VARIABLE)), &root, &last)
+            ? &last
+            : NULL,
+        &rows, e);
     if (r == 0)
         r = host_facts(&root, NULL, &facts, e);
     sysroot_close(&root);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "runner/checkout.h"
 #include "runner/commands.h"
+#include "runner/machine_lock.h"
 #include "runner/rundir.h"
 #include "runner/scratch.h"
 
@@ -115,7 +116,9 @@ static int collect(struct gc *g, const struct cli_args *a, struct err *e)
         return err_set(e, ERR_USAGE, "gc.days", "--older-than needs a number of days");
     g->before_us = clock_realtime_us() - (int64_t) days * US_PER_DAY;
     /* A measurement builds in its checkout and reads its baseline: nothing is removed beside it. */
-    if (checkout_state_dir(g->c, &state, e) < 0 || (!g->dry_run && rundir_lock(g->c, &lock, e) < 0))
+    if (checkout_state_dir(g->c, &state, e) < 0 ||
+        (!g->dry_run &&
+         machine_lock_take(machine_lock_path(cli_env(g->c, MACHINE_LOCK_VARIABLE)), &lock, e) < 0))
         return -1;
     if (sweep(g, state, "runs", run_age, e) < 0 || sweep(g, state, "checkout", checkout_age, e) < 0)
         return -1;

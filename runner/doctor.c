@@ -9,7 +9,9 @@
 #include "base/num.h"
 #include "runner/host.h"
 #include "runner/host_facts.h"
+#include "runner/leftover.h"
 
+#define LEFTOVERS_TOLD 8
 #define VALUE_SIZE 352 /* any double in fixed notation */
 
 struct rows {
@@ -61,7 +63,10 @@ static void check_fact(struct rows *r, size_t i)
         row(r, wanted[i].fact, "unknown", NULL, "could not be read", NULL);
     else
         row(r, wanted[i].fact, fine ? "ok" : wanted[i].bad_state, value,
-            absent ? "not visible here" : fine ? "as it should be" : wanted[i].text, fine ? NULL : wanted[i].fix);
+            absent ? "not visible here"
+            : fine ? "as it should be"
+                   : wanted[i].text,
+            fine ? NULL : wanted[i].fix);
 }
 
 static void check_load(struct rows *r)
@@ -161,7 +166,31 @@ static void check_perf(struct rows *r)
         known && level <= 1 ? NULL : "sysctl kernel.perf_event_paranoid=1");
 }
 
-int host_fitness(const struct sysroot *root, cJSON **out, struct err *e)
+/* Of earlier runs whose runner was killed. */
+static void check_leftovers(struct rows *r, const struct machine_program *last)
+{
+    AUTO_LEFTOVERS struct leftovers l = {.items = NULL};
+    struct err ignored = ERR_INIT; /* unknown is a value here */
+    char value[VALUE_SIZE];
+    bool certain = true;
+
+    if (leftovers_find(r->root, last, &l, &ignored) < 0) {
+        row(r, "leftovers", "unknown", NULL, "could not be read", NULL);
+        return;
+    }
+    for (size_t i = 0; i < l.n; i++)
+        certain = certain && l.items[i].certain;
+    leftovers_list(&l, LEFTOVERS_TOLD, value, sizeof(value));
+    row(r, "leftovers", l.n ? "bad" : "ok", l.n ? value : "none",
+        l.n ? "an earlier run whose runner was killed is still at work"
+            : "nothing of an earlier run is at work",
+        !l.n      ? NULL
+        : certain ? "the next cleanrun run ends them; or kill -9 with these numbers"
+                  : "wait for their end, or kill -9 with these numbers");
+}
+
+int host_fitness(const struct sysroot *root, const struct machine_program *last, cJSON **out,
+                 struct err *e)
 {
     struct rows r = {.doc = {.root = cJSON_CreateArray()}, .root = root};
 
@@ -175,6 +204,7 @@ int host_fitness(const struct sysroot *root, cJSON **out, struct err *e)
     check_disk(&r);
     check_cgroup(&r);
     check_perf(&r);
+    check_leftovers(&r, last);
     *out = json_doc_take(&r.doc, e);
     json_doc_fini(&r.doc);
     return *out ? 0 : -1;

@@ -98,6 +98,7 @@ static void topic_environment(FILE *out)
         "separated by commas\n"
         "  CLEANRUN_MODE          clean, cpu, timing, memory or boundary\n"
         "  CLEANRUN_SOURCE_SHA256 fingerprint of the source it was built from\n"
+        "  CLEANRUN_RUNNER        mark by which the next run finds what a killed runner left\n"
         "A run is refused when a variable that the definition rejects is exported at all, even "
         "empty.\n");
 }

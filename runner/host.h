@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "experiment/host_rules.h"
+#include "runner/machine_lock.h"
 #include "runner/plan.h"
 #include "runner/procfs.h"
 
@@ -28,5 +29,7 @@ int host_facts(const struct sysroot *root, const struct host_build *build, cJSON
 /* Free-form readings: frequency, temperature, uptime, memory, clock source drift, container. */
 int host_readings(const struct sysroot *root, cJSON **out, struct err *e) MUST_CHECK;
 
-/* Fitness for measuring, one row a check: {name, state: ok|warn|bad|unknown, value, text, fix?}. */
-int host_fitness(const struct sysroot *root, cJSON **out, struct err *e) MUST_CHECK;
+/* Fitness for measuring, one row a check: {name, state: ok|warn|bad|unknown, value, text, fix?}.
+ * last: what a runner that was killed noted in the machine's lock, or NULL. */
+int host_fitness(const struct sysroot *root, const struct machine_program *last, cJSON **out,
+                 struct err *e) MUST_CHECK;

@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "runner/capture.h"
 #include "runner/interference.h"
+#include "runner/machine_lock.h"
 #include "runner/measure_command.h"
 
 #define DEFAULT_INTERVAL_MS 500
@@ -22,7 +23,6 @@
 #define SNAPSHOT_PROCESSES 256
 #define FIRST_LOOK_MS 20 /* the loader has mapped the libraries by then */
 #define NS_PER_MS ((uint64_t) 1000000)
-#define CGROUP_MOUNT "/sys/fs/cgroup"
 
 /* What the loop's callbacks share. */
 struct point {
@@ -216,6 +216,7 @@ static int start(const struct measure_input *in, const struct command *c, struct
     spec.cgroup_procs_fd = c->box ? c->box->procs_fd : -1;
     if (child_start(&spec, child, e) < 0)
         return absent(e);
+    machine_lock_note(in->lock_fd, child->pid);
     for (int *end = (int[]){0, 1, 2, -1}; *end >= 0; end++) {
         int *pair = *end == 0 ? pipes->out : *end == 1 ? pipes->err : pipes->phase;
 
@@ -272,7 +273,7 @@ static void open_box(const struct measure_input *in, struct box *box)
     }
     self = sysroot_read(&life, "proc/self/cgroup");
     sysroot_close(&life);
-    box_open(box, CGROUP_MOUNT, self ? self : "", in->run_id);
+    box_open(box, "/" BOX_MOUNT, self ? self : "", in->run_id);
 }
 
 static uint64_t interval_ms(const struct plan *p)

@@ -39,7 +39,9 @@ struct measure_input {
     char *const *environment; /* the caller's */
     const char *run_id;
     const char *fingerprint; /* of the source, hex: the program is told */
+    const char *mark;        /* leftover.h */
     int signal_fd;
+    int lock_fd; /* the machine's: the program is noted there */
     struct arena *arena;
     void (*progress)(void *context, const char *phase, uint64_t elapsed_ms); /* NULL: none */
     void *progress_context;

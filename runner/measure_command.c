@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json_in.h"
+#include "runner/leftover.h"
 #include "runner/profiler.h"
 
 bool measure_is_executable_word(const cJSON *command)
@@ -104,7 +105,7 @@ int measure_environment(const struct measure_input *in, bool with_markers, const
 {
     const cJSON *own = json_get(in->plan->run.env, "set");
     const cJSON *mode = json_get(json_get(in->plan->mode_spec, "env"), "set");
-    size_t room = (size_t) cJSON_GetArraySize(own) + (size_t) cJSON_GetArraySize(mode) + 5, n = 0;
+    size_t room = (size_t) cJSON_GetArraySize(own) + (size_t) cJSON_GetArraySize(mode) + 6, n = 0;
     struct plan_variable *extra = arena_calloc(in->arena, room, sizeof(*extra));
     const char *names = conditioning_names(in);
 
@@ -117,6 +118,7 @@ int measure_environment(const struct measure_input *in, bool with_markers, const
     extra[n++] = (struct plan_variable){"CLEANRUN_MODE", plan_mode_word(in->plan->mode)};
     extra[n++] = (struct plan_variable){"CLEANRUN_CONDITIONING", names};
     extra[n++] = (struct plan_variable){"CLEANRUN_SOURCE_SHA256", in->fingerprint};
+    extra[n++] = (struct plan_variable){LEFTOVER_VARIABLE, in->mark};
     if (with_markers)
         extra[n++] = (struct plan_variable){"CLEANRUN_PHASE_FD", "3"};
     struct plan_sources from = {

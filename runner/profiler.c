@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "runner/leftover.h"
 #include "runner/loop.h"
 
 #define TRIAL_PROGRAM "true"
@@ -108,7 +109,7 @@ static int trial_environment(const struct plan *p, const struct profiler_place *
 {
     const cJSON *own = json_get(p->run.env, "set");
     const cJSON *mode = json_get(json_get(p->mode_spec, "env"), "set");
-    size_t room = (size_t) cJSON_GetArraySize(own) + (size_t) cJSON_GetArraySize(mode) + 1, n = 0;
+    size_t room = (size_t) cJSON_GetArraySize(own) + (size_t) cJSON_GetArraySize(mode) + 2, n = 0;
     struct plan_variable *extra = arena_calloc(at->arena, room, sizeof(*extra));
     const cJSON *sets[] = {own, mode};
 
@@ -126,6 +127,7 @@ static int trial_environment(const struct plan *p, const struct profiler_place *
             extra[n++] = (struct plan_variable){item->string, text};
         }
     }
+    extra[n++] = (struct plan_variable){LEFTOVER_VARIABLE, at->mark};
     struct plan_sources from = {
         .env = p->run.env, .own = at->environment, .extra = extra, .n_extra = n};
 

@@ -23,6 +23,7 @@ struct profiler_place {
     char *const *environment; /* the caller's */
     int signal_fd;
     struct arena *arena;
+    const char *mark; /* leftover.h */
     bool interrupted; /* set when a signal of ours ended the trial */
 };
 /* Captures a program that does nothing, in the environment of the run. ERR_USAGE with the tool's

@@ -10,6 +10,7 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "runner/machine_lock.h"
 
 #define ERROR_NAME "error.json"
 #define TEXT_MAX 1024
@@ -119,7 +120,10 @@ void run_close(struct run *r)
     sysroot_close(&r->sysroot);
     if (r->signal_fd >= 0)
         (void) close(r->signal_fd); /* was only read */
-    if (r->lock_fd >= 0)
+    if (r->lock_fd >= 0) {
+        if (r->mark[0]) /* else what an earlier runner noted stands */
+            machine_lock_note(r->lock_fd, 0);
         (void) close(r->lock_fd); /* releases the lock */
+    }
     arena_fini(&r->arena);
 }

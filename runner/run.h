@@ -19,6 +19,7 @@
 #include "runner/build.h"
 #include "runner/cli.h"
 #include "runner/git.h"
+#include "runner/leftover.h"
 #include "runner/measure.h"
 #include "runner/plan.h"
 #include "runner/procfs.h"
@@ -31,7 +32,7 @@
 struct run_options {
     const char *gate, *definition, *at, *out, *project;
     const char *baseline, *baseline_sha256;
-    const char *server, *token_file; /* where the reviewed baseline is when none is named */
+    const char *server, *token_file;     /* where the reviewed baseline is when none is named */
     const struct keyring *baseline_keys; /* one of them signed it; NULL: not asked */
     const char *control; /* id or directory of the unprofiled control, for diagnostic modes */
     enum plan_mode mode;
@@ -57,8 +58,10 @@ struct run {
     char id[RUN_ID_SIZE];
     int64_t started_us;
     int signal_fd, lock_fd;
-    uint64_t started_ns; /* the same moment, monotonic */
-    struct reference reference; /* the baseline; absent when none is given */
+    char mark[LEFTOVER_MARK_SIZE]; /* on what is measured */
+    size_t leftovers_ended;        /* processes of earlier runs */
+    uint64_t started_ns;           /* the same moment, monotonic */
+    struct reference reference;    /* the baseline; absent when none is given */
     struct build_result build;
     struct artifact artifact;
     cJSON *patterns, *facts, *readings, *before, *steps;

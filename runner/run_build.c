@@ -113,6 +113,7 @@ int run_build(struct run *r, struct err *e)
         .run_fd = r->dir.fd,
         .environment = r->cli->environment,
         .signal_fd = r->signal_fd,
+        .lock_fd = r->lock_fd,
         .arena = &r->arena,
     };
     char hex[DIGEST_HEX_SIZE];

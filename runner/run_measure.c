@@ -48,6 +48,8 @@ static int look_around(struct run *r, struct err *e)
         return -1;
     if (r->interrupted)
         return err_set(e, ERR_SYS, "run.interrupted", "interrupted");
+    if (!cJSON_AddNumberToObject(r->before, "leftovers_ended", (double) r->leftovers_ended))
+        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
     if (interference_breaks(r->plan.quiet, r->before, true, why, sizeof(why)))
         return err_set(e, ERR_SYS, "run.noise", "this machine is not quiet enough: %s", why);
     return 0;
@@ -102,7 +104,9 @@ static struct measure_input measure_input_of(struct run *r, const char *results,
         .environment = r->cli->environment,
         .run_id = r->id,
         .fingerprint = fingerprint,
+        .mark = r->mark,
         .signal_fd = r->signal_fd,
+        .lock_fd = r->lock_fd,
         .arena = &r->arena,
     };
 }

@@ -13,6 +13,8 @@
 #include "runner/checkout.h"
 #include "runner/envguard.h"
 #include "runner/fetch.h"
+#include "runner/leftover.h"
+#include "runner/machine_lock.h"
 #include "runner/profiler.h"
 #include "runner/push.h"
 #include "runner/run.h"
@@ -171,6 +173,7 @@ static int try_profiler(struct run *r, struct err *e)
                                 .directory_fd = scratch.fd,
                                 .environment = r->cli->environment,
                                 .signal_fd = r->signal_fd,
+                                .mark = r->mark,
                                 .arena = &r->arena};
 
     int result = profiler_try(&r->plan, &at, e);
@@ -222,6 +225,28 @@ static int fetch_reference(struct run *r, struct err *e)
     return 0;
 }
 
+/* Under the lock, before anything is started: nothing of an earlier run is measured beside this
+ * one. */
+static int end_leftovers(struct run *r, struct err *e)
+{
+    AUTO_FREE char *group = sysroot_read(&r->sysroot, "proc/self/cgroup");
+    AUTO_FD int mount_fd = openat(r->sysroot.fd, BOX_MOUNT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct machine_program last;
+    struct leftovers_ended ended;
+    bool known = machine_lock_last(r->lock_fd, &r->sysroot, &last);
+
+    if (leftovers_end(&r->sysroot, known ? &last : NULL, &ended, e) < 0)
+        return -1;
+    if (group)
+        box_sweep(mount_fd, group);
+    r->leftovers_ended = ended.n;
+    if (ended.n > 0)
+        run_say(r, "leftover", "ended %zu process%s of an earlier run whose runner was killed: %s",
+                ended.n, ended.n == 1 ? "" : "es", ended.names);
+    machine_lock_note(r->lock_fd, 0);
+    return leftover_mark(&r->sysroot, r->mark, e);
+}
+
 int run_prepare(struct run *r, struct err *e)
 {
     r->stage = "prepare";
@@ -229,13 +254,14 @@ int run_prepare(struct run *r, struct err *e)
      * definition. */
     if (check_preconditions(r, e) < 0 || (!r->options.at && read_definition(r, e) < 0))
         return -1;
-    if (rundir_lock(r->cli, &r->lock_fd, e) < 0 || move_to_revision(r, e) < 0 ||
-        (r->options.at && read_definition(r, e) < 0))
+    if (machine_lock_take(machine_lock_path(cli_env(r->cli, MACHINE_LOCK_VARIABLE)), &r->lock_fd,
+                          e) < 0 ||
+        sysroot_open("/", &r->sysroot, e) < 0 || end_leftovers(r, e) < 0 ||
+        move_to_revision(r, e) < 0 || (r->options.at && read_definition(r, e) < 0))
         return -1;
     if (fetch_reference(r, e) < 0)
         return -1;
-    if (sysroot_open("/", &r->sysroot, e) < 0 || child_adopt_orphans(e) < 0 ||
-        try_profiler(r, e) < 0)
+    if (child_adopt_orphans(e) < 0 || try_profiler(r, e) < 0)
         return -1;
     return open_directory(r, e);
 }

@@ -18,8 +18,6 @@
 #include "runner/paths.h"
 
 #define PARTIAL ".partial"
-#define DEFAULT_LOCK "/run/lock/cleanrun.lock"
-#define FALLBACK_LOCK "/tmp/cleanrun.lock"
 
 static int no_memory(struct err *e)
 {
@@ -213,51 +211,4 @@ size_t rundir_sweep(const char *path)
     }
     (void) closedir(dir); /* was only read */
     return removed;
-}
-
-int rundir_lock(const struct cli *c, int *out_fd, struct err *e)
-{
-    const char *path = cli_env(c, "CLEANRUN_LOCK");
-    struct stat st;
-
-    if (!path || !*path)
-        path = stat("/run/lock", &st) == 0 && S_ISDIR(st.st_mode) ? DEFAULT_LOCK : FALLBACK_LOCK;
-    return rundir_lock_machine(path, out_fd, e);
-}
-
-int rundir_lock_machine(const char *path, int *out_fd, struct err *e)
-{
-    /* The lock file is never removed: a name that comes and goes is no lock. */
-    AUTO_FD int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    bool can_write = true;
-    char holder[32];
-    int n;
-
-    if (fd < 0 && errno == ENOENT) {
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (fd >= 0)
-            (void) fchmod(fd, 0666); /* every user of the machine measures under the same lock */
-    } else if (fd < 0 && errno == EACCES) {
-        can_write = false; /* another user's: it can be locked all the same */
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    }
-    if (fd < 0)
-        return err_errno(e, "lock.open", "cannot open the machine's lock '%s'", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        ssize_t got = pread(fd, holder, sizeof(holder) - 1, 0);
-
-        holder[got > 0 ? got : 0] = '\0';
-        holder[strcspn(holder, "\n")] = '\0';
-        return err_set(e, ERR_BUSY, "lock.busy",
-                       "another measurement is active on this machine (process %s)", holder);
-    }
-    n = snprintf(holder, sizeof(holder), "%d\n", (int) getpid());
-    if (!can_write) {
-        *out_fd = fd_steal(&fd);
-        return 0;
-    }
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, holder, (size_t) n, 0) != n)
-        return err_errno(e, "lock.write", "cannot write the machine's lock '%s'", path);
-    *out_fd = fd_steal(&fd);
-    return 0;
 }

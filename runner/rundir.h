@@ -1,7 +1,6 @@
 /*
  * rundir: the run directory's life: written as "<name>.partial" under a lock, renamed when it is
- * complete, so a runner that dies leaves nothing that looks like evidence. Also the machine-wide
- * lock. One thread.
+ * complete, so a runner that dies leaves nothing that looks like evidence. One thread.
  */
 #pragma once
 
@@ -11,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "runner/cli.h"
 
 #define RUN_ID_SIZE 26 /* "20261129T141502Z-9c1e07ab" and NUL */
 
@@ -42,9 +40,3 @@ void rundir_close(struct rundir *d);
 size_t rundir_sweep(const char *path);
 /* True when the directory's writer is gone (its lock can be had); the lock is released again. */
 bool rundir_is_abandoned(int parent_fd, const char *name);
-
-/* The machine's lock where it stands: CLEANRUN_LOCK, or below /run/lock or /tmp. */
-int rundir_lock(const struct cli *c, int *out_fd, struct err *e) MUST_CHECK;
-/* One measurement per machine: takes the lock file, or ERR_BUSY naming the process that holds it.
- * The descriptor is the lock. */
-int rundir_lock_machine(const char *path, int *out_fd, struct err *e) MUST_CHECK;

@@ -3,9 +3,11 @@
 #include "tests/runner/project.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,6 +19,7 @@
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "base/num.h"
 #include "evidence/manifest.h"
 #include "runner/report.h"
 
@@ -688,6 +691,229 @@ static void killed_runner_leaves_no_half_evidence(void **state)
     project_free(&p);
 }
 
+/* The number that the text begins with. */
+static pid_t to_pid(const char *text)
+{
+    uint64_t number = 0;
+
+    assert_true(num_parse_u64(text, strspn(text, "0123456789"), INT32_MAX, &number));
+    return (pid_t) number;
+}
+
+/* The whole line in the file, waited for; heap. */
+static char *await_line(const char *path)
+{
+    for (int i = 0; i < 600; i++) {
+        char text[256];
+        int fd = open(path, O_RDONLY);
+        ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+
+        if (fd >= 0)
+            close(fd);
+        if (n > 1 && text[n - 1] == '\n' && !memchr(text, '\n', (size_t) n - 1)) {
+            text[n - 1] = '\0';
+            return strdup(text);
+        }
+        pause_ms(50);
+    }
+    fail_msg("no line in %s", path);
+    return NULL;
+}
+
+static void kill_and_wait(pid_t runner)
+{
+    int status = 0;
+
+    assert_int_equal(kill(runner, SIGKILL), 0);
+    assert_int_equal(waitpid(runner, &status, 0), runner);
+    assert_true(WIFSIGNALED(status));
+}
+
+static void remove_out(const struct project *p)
+{
+    char *out = test_join(p->dir, "out");
+    const char *const argv[] = {"rm", "-rf", out, NULL};
+    struct test_run r;
+
+    test_run(argv, NULL, NULL, NULL, &r);
+    test_run_fini(&r);
+    free(out);
+}
+
+/* As the manifest tells it. */
+static int leftovers_ended(const struct project *p)
+{
+    cJSON *m = checked_manifest(p);
+    const cJSON *n = json_get(json_get(json_get(m, "interference"), "before"), "leftovers_ended");
+
+    assert_true(cJSON_IsNumber(n));
+    int number = n->valueint;
+
+    cJSON_Delete(m);
+    return number;
+}
+
+/* A daemon of the program outlives its runner; the next run ends it and says so. */
+static void run_ends_what_a_killed_runner_left(void **state)
+{
+    static const char *const doctor[] = {"doctor", "--json", NULL};
+    struct project p, next;
+    struct test_run r;
+    const cJSON *row = NULL;
+    bool told = false;
+    char word[64];
+
+    (void) state;
+    project_new(&p, "orphan-stays, REPO", NULL);
+    project_new(&next, "ok", NULL);
+    pid_t runner = start_run(&p);
+    char *path = test_join(p.dir, "orphan.pid"), *number = await_line(path);
+    pid_t orphan = to_pid(number);
+    int pidfd = pidfd_open(orphan, 0);
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+
+    assert_true(pidfd >= 0);
+    /* While its runner lives, it is nobody's to end. */
+    project_measure(&next, NULL, &r);
+    assert_int_equal(r.code, 3);
+    assert_null(strstr(r.out, "\"leftover\""));
+    test_run_fini(&r);
+    assert_int_equal(poll(&ended, 1, 0), 0);
+
+    kill_and_wait(runner);
+    assert_int_equal(poll(&ended, 1, 0), 0); /* this is what the next run would be beside */
+    project_cleanrun(&next, doctor, NULL, &r);
+    cJSON *j = cJSON_Parse(r.out);
+
+    snprintf(word, sizeof word, "(%s)", number);
+    cJSON_ArrayForEach(row, json_get(j, "checks"))
+    {
+        if (strcmp(json_get(row, "name")->valuestring, "leftovers") != 0)
+            continue;
+        assert_string_equal(json_get(row, "state")->valuestring, "bad");
+        assert_non_null(strstr(json_get(row, "value")->valuestring, word));
+        told = true;
+    }
+    assert_true(told);
+    assert_int_equal(r.code, 4);
+    cJSON_Delete(j);
+    test_run_fini(&r);
+
+    remove_out(&next);
+    project_measure(&next, NULL, &r);
+    assert_int_equal(r.code, 3);
+    snprintf(word, sizeof word, "workload (%s)", number);
+    assert_non_null(strstr(r.out, "\"leftover\""));
+    assert_non_null(strstr(r.out, word));
+    assert_int_equal(poll(&ended, 1, 0), 1);
+    assert_true(leftovers_ended(&next) >= 1);
+    test_run_fini(&r);
+    remove_out(&next);
+    project_measure(&next, NULL, &r);
+    assert_int_equal(r.code, 3);
+    assert_int_equal(leftovers_ended(&next), 0);
+    test_run_fini(&r);
+    close(pidfd);
+    free(number);
+    free(path);
+    project_free(&p);
+    project_free(&next);
+}
+
+/* One without a mark or a parent is still in the run's box. */
+static void run_ends_what_a_killed_runner_left_in_its_box(void **state)
+{
+    struct project p, next;
+    struct test_run r;
+    char name[64], word[64];
+
+    (void) state;
+    project_new(&p, "orphan-bare, REPO", NULL);
+    project_new(&next, "ok", NULL);
+    pid_t runner = start_run(&p);
+    char *path = test_join(p.dir, "orphan.pid"), *number = await_line(path);
+    struct pollfd ended = {.fd = pidfd_open(to_pid(number), 0), .events = POLLIN};
+
+    snprintf(name, sizeof name, "/proc/%s/cgroup", number);
+    char *group = test_read_path(name, NULL);
+    bool boxed = strstr(group, "/cleanrun-") != NULL;
+
+    kill_and_wait(runner);
+    if (boxed) {
+        assert_int_equal(poll(&ended, 1, 0), 0);
+        project_measure(&next, NULL, &r);
+        assert_int_equal(r.code, 3);
+        snprintf(word, sizeof word, "sleep (%s)", number);
+        assert_non_null(strstr(r.out, word));
+        assert_int_equal(poll(&ended, 1, 0), 1);
+        test_run_fini(&r);
+    } else {
+        kill(to_pid(number), SIGKILL);
+        print_message("SKIPPED cgroup v2: no box can be made here\n");
+    }
+    close(ended.fd);
+    free(group);
+    free(number);
+    free(path);
+    project_free(&p);
+    project_free(&next);
+    if (!boxed)
+        skip();
+}
+
+/* What a build leaves bears no mark: its environment is the definition's. The lock names it, and
+ * the next run does not begin beside it. */
+static void run_is_refused_beside_the_build_of_a_killed_runner(void **state)
+{
+    static const char plain[] = "[cc, -O1, -g, -o, workload, workload.c]";
+    struct project p;
+    struct test_run r;
+    pid_t session = 0;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *path = test_join(p.repo, "cleanrun.yaml"), *text = test_read_path(path, NULL);
+    char *at = strstr(text, plain), *slow = NULL;
+
+    assert_non_null(at);
+    assert_true(asprintf(&slow, "%.*s[sh, -c, 'sleep 60 & sleep 60']%s", (int) (at - text), text,
+                         at + strlen(plain)) > 0);
+    test_write_text(p.repo, "cleanrun.yaml", slow);
+    pid_t runner = start_run(&p);
+    char *lock = test_join(p.dir, "lock");
+
+    for (int i = 0; i < 600 && session == 0; i++) {
+        char *noted = NULL, *line;
+
+        pause_ms(50);
+        if (faccessat(AT_FDCWD, lock, F_OK, 0) == 0)
+            noted = test_read_path(lock, NULL);
+        line = noted ? strchr(noted, '\n') : NULL;
+        session = line && strchr(line, ' ') ? to_pid(line + 1) : 0;
+        free(noted);
+    }
+    assert_true(session > 0);
+    pause_ms(200); /* the shell has started the first of the two */
+    kill_and_wait(runner);
+    test_write_text(p.repo, "cleanrun.yaml", text);
+    project_measure(&p, NULL, &r);
+    assert_int_equal(kill(-session, 0), 0); /* it was not ended on a guess */
+    assert_int_equal(r.code, 6);
+    assert_non_null(strstr(r.err, "still at work"));
+    assert_non_null(strstr(r.err, "sleep ("));
+    assert_false(exists(&p, "manifest.json"));
+    test_run_fini(&r);
+    kill(-session, SIGKILL);
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 3);
+    test_run_fini(&r);
+    free(lock);
+    free(slow);
+    free(text);
+    free(path);
+    project_free(&p);
+}
+
 static void run_refuses_overrides_before_any_build(void **state) /* RUN-05, 06, 08, 10, 11 */
 {
     static const char *const names[] = {"RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_INCREMENTAL",
@@ -797,13 +1023,13 @@ static void run_fills_in_the_places_that_variables_name(void **state)
 static void run_records_what_the_definition_lets_through(void **state)
 {
     static const char *const names[] = {"first", "second", "third"};
-    static const char *const flags[] = {"FLAGS=-O2 -I/home/somebody/include", "FLAGS=-O0", "FLAGS=-O0"};
+    static const char *const flags[] = {"FLAGS=-O2 -I/home/somebody/include", "FLAGS=-O0",
+                                        "FLAGS=-O0"};
     struct project p;
     char *dirs[3], *digest = NULL;
 
     (void) state;
-    project_new(&p,
-                "ok]\n      env:\n        allow: [PATH, HOME, FLAGS, THREADS", NULL);
+    project_new(&p, "ok]\n      env:\n        allow: [PATH, HOME, FLAGS, THREADS", NULL);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const char *const env[] = {flags[i], "HOME=/home/somebody", "UNNAMED=1", NULL};
         const char *args[] = {"run", "g", "--out", NULL, NULL, NULL, NULL, NULL, NULL};
@@ -893,7 +1119,8 @@ static void run_demands_the_fingerprint_where_the_definition_asks(void **state)
     }
 }
 
-/* A program may make its own fingerprint by a scheme that cleanrun knows: then the run's is made by that one. */
+/* A program may make its own fingerprint by a scheme that cleanrun knows: then the run's is made by
+ * that one. */
 static void run_fingerprints_by_the_scheme_of_the_definition(void **state)
 {
     struct project p;
@@ -972,8 +1199,8 @@ static void run_to_push_checks_server_and_token_first(void **state)
     assert_int_equal(r.code, 0);
     test_run_fini(&r);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const char *const args[] = {"run",    "g",          "--out",          out,           "--key",
-                                    key,      "--push",     rows[i].option,   rows[i].value, NULL};
+        const char *const args[] = {"run", "g",      "--out",        out,           "--key",
+                                    key,   "--push", rows[i].option, rows[i].value, NULL};
 
         project_cleanrun(&p, args, NULL, &r);
         if (r.code != rows[i].code || !strstr(r.err, rows[i].words))
@@ -1297,6 +1524,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(run_is_an_error_when_the_program_is_killed_from_outside),
         cmocka_unit_test(run_interrupted_ends_with_130_and_no_workload),
         cmocka_unit_test(killed_runner_leaves_no_half_evidence),
+        cmocka_unit_test(run_ends_what_a_killed_runner_left),
+        cmocka_unit_test(run_ends_what_a_killed_runner_left_in_its_box),
+        cmocka_unit_test(run_is_refused_beside_the_build_of_a_killed_runner),
         cmocka_unit_test(run_refuses_overrides_before_any_build),
         cmocka_unit_test(run_gives_the_program_only_the_definitions_environment),
         cmocka_unit_test(run_records_what_the_definition_lets_through),

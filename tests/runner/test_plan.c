@@ -17,8 +17,10 @@
 #include "base/text.h"
 #include "runner/capture.h"
 #include "runner/envguard.h"
+#include "runner/machine_lock.h"
 #include "runner/markers.h"
 #include "runner/plan.h"
+#include "runner/rundir.h"
 #include "runner/rundir.h"
 
 static cJSON *json(const char *text)
@@ -381,13 +383,13 @@ static void the_machine_lock_is_exclusive_and_names_its_holder(void **state)
     struct err e = ERR_INIT;
 
     (void) state;
-    assert_int_equal(rundir_lock_machine(path, &first, &e), 0);
-    assert_int_equal(rundir_lock_machine(path, &second, &e), -1);
+    assert_int_equal(machine_lock_take(path, &first, &e), 0);
+    assert_int_equal(machine_lock_take(path, &second, &e), -1);
     assert_int_equal(e.kind, ERR_BUSY);
     snprintf(words, sizeof words, "process %d", (int) getpid());
     assert_non_null(strstr(e.text, words));
     close(first);
-    assert_int_equal(rundir_lock_machine(path, &second, &e), 0);
+    assert_int_equal(machine_lock_take(path, &second, &e), 0);
     close(second);
     free(path);
     test_dir_free(dir);
@@ -410,7 +412,7 @@ static int lock_as_nobody(const char *path)
             _exit(9);
         if (access(path, F_OK) < 0)
             _exit(UNREACHABLE);
-        if (rundir_lock_machine(path, &fd, &e) == 0)
+        if (machine_lock_take(path, &fd, &e) == 0)
             _exit(0);
         _exit(e.kind == ERR_BUSY ? 1 : 2);
     }
@@ -427,7 +429,7 @@ static void the_machine_lock_is_every_users(void **state)
 
     (void) state;
     assert_int_equal(chmod(dir, 01777), 0);
-    assert_int_equal(rundir_lock_machine(path, &fd, &e), 0);
+    assert_int_equal(machine_lock_take(path, &fd, &e), 0);
     if (geteuid() != 0 || lock_as_nobody(path) == UNREACHABLE) {
         print_message("SKIPPED test: another user can't be had, or can't reach $TMPDIR\n");
         close(fd);
@@ -440,7 +442,7 @@ static void the_machine_lock_is_every_users(void **state)
     assert_int_equal(lock_as_nobody(path), 0);
     assert_int_equal(chmod(path, 0644), 0); /* as another program may have made it */
     assert_int_equal(lock_as_nobody(path), 0);
-    assert_int_equal(rundir_lock_machine(path, &fd, &e), 0);
+    assert_int_equal(machine_lock_take(path, &fd, &e), 0);
     assert_int_equal(lock_as_nobody(path), 1);
     close(fd);
     free(path);

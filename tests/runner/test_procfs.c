@@ -294,7 +294,7 @@ static void doctor_names_the_unfit(void **state)
     test_write_text(dir, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
     test_write_text(dir, "proc/loadavg", "9.00 1 1 1/1 1\n");
     assert_int_equal(sysroot_open(dir, &root, &e), 0);
-    assert_int_equal(host_fitness(&root, &rows, &e), 0);
+    assert_int_equal(host_fitness(&root, NULL, &rows, &e), 0);
     cJSON_ArrayForEach(row, rows)
     {
         if (!strcmp(json_get(row, "name")->valuestring, "governor"))
@@ -390,7 +390,7 @@ static void box_works_on_a_made_up_mount(void **state)
     struct box box;
     struct box_reading r;
     struct stat st;
-    char *made = test_join(dir, "user/run-1");
+    char *made = test_join(dir, "user/cleanrun-run-1");
 
     (void) state;
     test_write_text(dir, "cgroup.controllers", "cpu memory\n");
@@ -424,13 +424,13 @@ static void box_works_on_a_made_up_mount(void **state)
 
     /* As if the kernel had made them. */
     box = (struct box){.dir_fd = -1, .parent_fd = -1, .procs_fd = -1};
-    test_write_text(dir, "user/run-1/cpu.stat",
+    test_write_text(dir, "user/cleanrun-run-1/cpu.stat",
                     "usage_usec 5000\nuser_usec 3000\nsystem_usec 2000\nnr_periods 9\nnr_throttled "
                     "4\nthrottled_usec 77\n");
-    test_write_text(dir, "user/run-1/memory.current", "4096\n");
-    test_write_text(dir, "user/run-1/memory.peak", "8192\n");
-    test_write_text(dir, "user/run-1/memory.events", "low 0\noom 1\noom_kill 2\n");
-    test_write_text(dir, "user/run-1/cgroup.kill", "");
+    test_write_text(dir, "user/cleanrun-run-1/memory.current", "4096\n");
+    test_write_text(dir, "user/cleanrun-run-1/memory.peak", "8192\n");
+    test_write_text(dir, "user/cleanrun-run-1/memory.events", "low 0\noom 1\noom_kill 2\n");
+    test_write_text(dir, "user/cleanrun-run-1/cgroup.kill", "");
     struct err e = ERR_INIT;
     struct sysroot group;
 

@@ -185,7 +185,7 @@ static int misbehave_late(const char *how, const char *argument)
         return 3;
     if (!strcmp(how, "edit-source"))
         write_file(argument, "workload.c", "/* edited while the load ran */\n");
-    if (!strcmp(how, "sleep"))
+    if (!strcmp(how, "sleep") || !strcmp(how, "orphan-stays") || !strcmp(how, "orphan-bare"))
         pause_ms(60000);
     return 0;
 }
@@ -207,10 +207,18 @@ int main(int argc, char **argv)
     if (!strcmp(how, "dumps"))
         signal(SIGUSR2, on_dump);
     mark("begin");
-    if (!strcmp(how, "orphan") && fork() == 0) {
+    if (!strncmp(how, "orphan", 6) && fork() == 0) {
         setsid();
-        if (fork() == 0)
+        if (fork() == 0) {
+            char number[32];
+
+            snprintf(number, sizeof number, "%d\n", (int) getpid());
+            if (*argument)
+                write_file(argument, "../orphan.pid", number);
+            if (!strcmp(how, "orphan-bare"))
+                execle("/bin/sleep", "sleep", "60", (char *) NULL, (char *[]){NULL});
             pause_ms(60000);
+        }
         _exit(0);
     }
     pause_ms(60);
