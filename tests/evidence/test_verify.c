@@ -1,6 +1,7 @@
 /* From bytes to trusted evidence: nothing but complete agreement is VALID. */
 #include "tests/evidence/fixture.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -104,6 +105,35 @@ static void sealed_evidence_is_valid(void **state)
     assert_int_equal(e.kind, ERR_NOTFOUND);
     assert_int_equal(evidence_read(ev, "run.log", 3, &bytes, &len, &e), -1);
     assert_int_equal(e.kind, ERR_LIMIT);
+}
+
+/* A large archive takes long to read: that nobody signed it is said without that. Here it can't be
+ * read at all. */
+static void an_archive_without_attestation_is_not_read(void **state)
+{
+    AUTO_FREE char *path = test_join(fx.dir, "unread.tar");
+    AUTO_FD int fd = -1;
+    static const char *const broken[] = {NULL, "", "{}"};
+
+    (void) state;
+    test_write(fx.dir, "unread.tar", tar, tar_len);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
+        AUTO_EVIDENCE struct evidence *ev = NULL;
+        AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
+
+        MUST(evidence_verify(&(struct verify_input){.archive_fd = fd,
+                                                    .envelope = broken[i],
+                                                    .envelope_len =
+                                                        broken[i] ? strlen(broken[i]) : 0,
+                                                    .keyring = fx.ring,
+                                                    .now_us = FIXTURE_NOW_US},
+                             &ev, &report, E));
+        assert_null(ev);
+        assert_string_equal(report.code, "IN-SIGNATURE");
+        assert_true(cJSON_IsNull(json_get(report.document, "archive_sha256")));
+    }
 }
 
 static void without_any_one_proof_nothing_is_valid(void **state)
@@ -858,6 +888,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sealed_evidence_is_valid),
         cmocka_unit_test(without_any_one_proof_nothing_is_valid),
+        cmocka_unit_test(an_archive_without_attestation_is_not_read),
         cmocka_unit_test(later_stages_are_not_run),
         cmocka_unit_test(the_key_must_be_trusted_for_this),
         cmocka_unit_test(a_signature_by_a_stranger_is_refused),
