@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/json_in.h"
 #include "server/pages/view_parts.h"
 
@@ -85,15 +86,14 @@ static void add_because(struct view *v, cJSON *list, const char *machine_class, 
                  {t.retired, "retired"},
                  {t.superseded, "superseded"}};
     cJSON *o = json_add_object(&v->doc, list, NULL);
-    char text[VIEW_TEXT];
-    size_t len = 0;
+    AUTO_BUF struct buf text = {.data = NULL};
 
+    buf_init(&text, VIEW_TEXT);
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        if (parts[i].n > 0 && len < sizeof text)
-            len += (size_t) snprintf(text + len, sizeof text - len, "%s%zu %s", len ? ", " : "",
-                                     parts[i].n, parts[i].what); /* short words: fits */
+        if (parts[i].n > 0)
+            buf_printf(&text, "%s%zu %s", text.len ? ", " : "", parts[i].n, parts[i].what);
     }
-    view_format(v, o, "text", "class %s has %s", machine_class, len ? text : "none");
+    view_format(v, o, "text", "class %s has %s", machine_class, text.len ? text.data : "none");
     json_add_string(&v->doc, o, "class", machine_class);
 }
 
