@@ -93,3 +93,77 @@ bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, ch
                      over(quiet, "max_pressure_pct", json_get(pressure, "memory"),
                           "memory pressure (%)", why, size));
 }
+
+/* Up to two decimals, none that say nothing. */
+static void put_number(struct buf *out, double v)
+{
+    char text[64];
+    size_t n = (size_t) snprintf(text, sizeof(text), v >= 100 ? "%.0f" : "%.2f", v);
+
+    if (n >= sizeof(text))
+        n = sizeof(text) - 1; /* no reading is that large */
+    if (memchr(text, '.', n)) {
+        while (text[n - 1] == '0')
+            n--;
+        n -= text[n - 1] == '.';
+    }
+    buf_put(out, text, n);
+}
+
+static void put_reading(struct buf *out, const char *name, const cJSON *reading, const char *unit)
+{
+    if (!cJSON_IsNumber(reading))
+        return;
+    buf_printf(out, "%s%s ", out->len > 0 ? ", " : "", name);
+    put_number(out, reading->valuedouble);
+    buf_puts(out, unit);
+}
+
+static void put_names(struct buf *out, const cJSON *others)
+{
+    const cJSON *other = NULL;
+    size_t n = 0;
+
+    cJSON_ArrayForEach(other, others)
+    {
+        const cJSON *name = json_get(other, "name");
+
+        if (cJSON_IsString(name))
+            buf_printf(out, "%s%.40s", n++ > 0 ? ", " : " (", name->valuestring);
+    }
+    if (n > 0)
+        buf_putc(out, ')');
+}
+
+void interference_describe(const cJSON *record, struct buf *out)
+{
+    const cJSON *pressure = json_get(record, "pressure_pct");
+
+    put_reading(out, "other processes", json_get(record, "other_cpu_pct"), " % of a core");
+    if (out->len > 0)
+        put_names(out, json_get(record, "busiest_others"));
+    put_reading(out, "measured program", json_get(record, "own_cpu_pct"), " %");
+    put_reading(out, "whole machine", json_get(record, "machine_busy_pct"), " %");
+    put_reading(out, "stolen", json_get(record, "steal_pct"), " %");
+    put_reading(out, "CPU pressure", json_get(pressure, "cpu"), " %");
+    put_reading(out, "memory pressure", json_get(pressure, "memory"), " %");
+    put_reading(out, "I/O pressure", json_get(pressure, "io"), " %");
+    put_reading(out, "load up to", json_get(record, "load_max"), "");
+    put_reading(out, "swapped in", json_get(record, "swapped_in_pages"), " pages");
+    put_reading(out, "swapped out", json_get(record, "swapped_out_pages"), " pages");
+    put_reading(out, "throttled", json_get(record, "thermal_throttles"), " times");
+}
+
+static bool above(const cJSON *record, const char *key, double limit)
+{
+    const cJSON *reading = json_get(record, key);
+
+    return cJSON_IsNumber(reading) && reading->valuedouble > limit;
+}
+
+bool interference_is_loud(const cJSON *record)
+{
+    return above(record, "other_cpu_pct", 10) || above(record, "steal_pct", 1) ||
+           above(record, "swapped_in_pages", 0) || above(record, "swapped_out_pages", 0) ||
+           above(record, "thermal_throttles", 0);
+}

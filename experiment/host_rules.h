@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
+
 /* First of the definition's host limits that does not hold, as text in why; false when all hold. */
 bool host_breaks(const cJSON *limits, const cJSON *facts, const cJSON *readings, char *why,
                  size_t size);
@@ -17,3 +19,10 @@ bool host_breaks(const cJSON *limits, const cJSON *facts, const cJSON *readings,
  * interval, so load and pressure, to which the measured program adds, are judged too. */
 bool interference_breaks(const cJSON *quiet, const cJSON *record, bool alone, char *why,
                          size_t size);
+/* A record for people, on one line: "other processes 192 % of a core (cc1, make), stolen 0 %, …".
+ * What is unknown is left out; nothing at all for no record. */
+void interference_describe(const cJSON *record, struct buf *out);
+/* Whether it should make one doubt the numbers, whatever the gate allows: other processes took more
+ * than a tenth of a core, the hypervisor more than 1 %, memory was swapped, or a processor was
+ * throttled. What is unknown is no reason. */
+bool interference_is_loud(const cJSON *record);

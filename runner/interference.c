@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/json_in.h"
@@ -17,9 +18,16 @@
 #define SLOW_NS                                                                                    \
     UINT64_C(2000000000) /* the kernel renews pressure averages every 2 s, load every 5 s */
 
+/* Processes that ended between two looks, in the list of the busiest. */
+#define ENDED_NAME "(processes that ended)"
+/* What /proc/stat counts by the clock's tick, and processes exactly, differs by so much. */
+#define GRAIN_OF_OWN 0.25
+#define GRAIN_OF_A_CORE 0.1
+
 struct seen {
     pid_t pid;
-    uint64_t start, ticks;
+    bool other; /* neither ours nor the measured program's */
+    uint64_t start, ticks, waited;
 };
 
 struct busy {
@@ -46,6 +54,7 @@ struct interference {
     struct seen *table;
     size_t n_table;
     uint64_t other_ticks;
+    uint64_t self_us_first, children_us_first; /* CPU time of this process */
     struct busy busiest[BUSIEST];
     size_t scans;
     int stat_fd; /* proc/stat, or -1: read each interval, so it stays open */
@@ -178,39 +187,85 @@ static DIR *open_proc(const struct interference *i)
     return dir;
 }
 
+/* All that the others of a table and those they waited for have used. */
+static uint64_t used_by_others(const struct seen *table, size_t n)
+{
+    uint64_t sum = 0;
+
+    for (size_t k = 0; k < n; k++)
+        if (table[k].other)
+            sum += table[k].ticks + table[k].waited;
+    return sum;
+}
+
+/* Two ways to count, each at most the truth. `seen`: what those that are there used since the last
+ * look. Sums: a process that ended left what it used with the one that waited for it, so that the
+ * sum over all grows by those as well that came and went in between (but falls where nobody
+ * waits). */
+static void add_others_of_scan(struct interference *i, const struct seen *fresh, size_t n,
+                               uint64_t seen)
+{
+    uint64_t before = used_by_others(i->table, i->n_table);
+    uint64_t now = used_by_others(fresh, n);
+    uint64_t grown = i->scans > 0 && now > before ? now - before : 0;
+
+    i->other_ticks += grown > seen ? grown : seen;
+    if (grown > seen)
+        note_busy(i, ENDED_NAME, grown - seen);
+}
+
 void interference_scan(struct interference *i)
 {
     DIR *dir = open_proc(i);
     struct seen *fresh = calloc(SEEN_MAX, sizeof(*fresh));
     size_t n = 0;
+    uint64_t sum = 0;
     pid_t self = getpid();
 
     for (struct dirent *d = dir && fresh ? readdir(dir) : NULL; d && n < SEEN_MAX;
          d = readdir(dir)) {
         uint64_t pid = 0;
+        uint64_t used = 0;
         struct proc_stat st;
 
         if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &pid) ||
             !read_stat(dirfd(dir), d->d_name, &st))
             continue;
-        fresh[n] = (struct seen){(pid_t) pid, st.start_ticks, st.user_ticks + st.system_ticks};
-        uint64_t used = ticks_since(i, &fresh[n]);
-
+        fresh[n] = (struct seen){
+            .pid = (pid_t) pid,
+            .other = (pid_t) pid != self && st.ppid != self &&
+                     !(i->mine && i->mine(i->context, (pid_t) pid)),
+            .start = st.start_ticks,
+            .ticks = st.user_ticks + st.system_ticks,
+            .waited = st.waited_ticks,
+        };
+        used = fresh[n].other ? ticks_since(i, &fresh[n]) : 0;
         n++;
-        if (used == 0 || (pid_t) pid == self || st.ppid == self ||
-            (i->mine && i->mine(i->context, (pid_t) pid)))
-            continue;
-        i->other_ticks += used;
-        note_busy(i, st.comm, used);
+        sum += used;
+        if (used > 0)
+            note_busy(i, st.comm, used);
     }
     if (dir)
         (void) closedir(dir); /* was only read */
-    if (fresh)
+    if (fresh) {
         qsort(fresh, n, sizeof(*fresh), by_pid);
+        add_others_of_scan(i, fresh, n, sum);
+    }
     free(i->table);
     i->table = fresh;
     i->n_table = fresh ? n : 0;
     i->scans++;
+}
+
+/* CPU time of this process, or of its children that ended: of the measured tree as well. */
+static uint64_t own_us(int who)
+{
+    struct rusage u;
+
+    if (getrusage(who, &u) < 0)
+        return 0;
+    return ((uint64_t) u.ru_utime.tv_sec + (uint64_t) u.ru_stime.tv_sec) * 1000000 +
+           (uint64_t) u.ru_utime.tv_usec + (uint64_t) u.ru_stime.tv_usec;
 }
 
 int interference_new(const struct sysroot *root, bool (*mine)(const void *context, pid_t pid),
@@ -225,6 +280,8 @@ int interference_new(const struct sysroot *root, bool (*mine)(const void *contex
     i->context = context;
     i->stat_fd = openat(root->fd, "proc/stat", O_RDONLY | O_CLOEXEC);
     i->start_ns = clock_monotonic_ns();
+    i->self_us_first = own_us(RUSAGE_SELF);
+    i->children_us_first = own_us(RUSAGE_CHILDREN);
     read_cpu(i, &i->first, &i->cpu_known);
     i->last = i->first;
     read_pressure(i, i->pressure_first);
@@ -335,13 +392,37 @@ static void add_cpu(struct json_doc *d, const struct interference *i, uint64_t o
     add_known(d, NULL, "steal_max_pct", known, i->steal_max_pct);
 }
 
-static void add_others(struct json_doc *d, const struct interference *i, double secs)
+/* Seconds of processor time that no list of processes shows at all: the machine's less ours, less
+ * what the two ways of counting may differ by. 0 when there is none, or it is unknown. */
+static double unseen_secs(const struct interference *i, uint64_t own_cpu_us, double secs)
 {
     double hz = (double) sysconf(_SC_CLK_TCK);
+    /* The last sample is older than the end. */
+    uint64_t ended_us = own_us(RUSAGE_CHILDREN) - i->children_us_first;
+    uint64_t tree_us = own_cpu_us > ended_us ? own_cpu_us : ended_us;
+    double own = (double) (tree_us + own_us(RUSAGE_SELF) - i->self_us_first) / 1e6;
+    struct cpu_times now;
+    bool known = false;
+    double unseen;
+
+    read_cpu(i, &now, &known);
+    if (!known || !i->cpu_known)
+        return 0;
+    unseen = (double) (now.busy - now.interrupts - (i->first.busy - i->first.interrupts)) / hz -
+             own - own * GRAIN_OF_OWN - secs * GRAIN_OF_A_CORE;
+    return unseen > 0 ? unseen : 0;
+}
+
+static void add_others(struct json_doc *d, const struct interference *i, uint64_t own_cpu_us,
+                       double secs)
+{
+    double hz = (double) sysconf(_SC_CLK_TCK);
+    double listed = (double) i->other_ticks / hz;
+    double unseen = unseen_secs(i, own_cpu_us, secs);
     cJSON *rows;
 
     add_known(d, NULL, "other_cpu_pct", i->scans > 1 && secs > 0,
-              (double) i->other_ticks / hz / secs * 100.0);
+              (unseen > listed ? unseen : listed) / secs * 100.0);
     rows = json_add_array(d, NULL, "busiest_others");
     for (size_t k = 0; k < BUSIEST; k++) {
         cJSON *row;
@@ -401,7 +482,7 @@ int interference_record(struct interference *i, uint64_t own_cpu_us, const struc
     add_known(&d, NULL, "load_first", i->load_known, i->load_first);
     add_known(&d, NULL, "load_max", i->load_known, i->load_max);
     add_cpu(&d, i, own_cpu_us, secs);
-    add_others(&d, i, secs);
+    add_others(&d, i, own_cpu_us, secs);
     add_pressure(&d, i, secs);
     add_known(&d, NULL, "swapped_in_pages", swap, swap ? (double) (in - i->swap_in_first) : 0);
     add_known(&d, NULL, "swapped_out_pages", swap,

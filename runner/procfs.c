@@ -232,6 +232,8 @@ enum stat_field {
     STAT_MAJOR = 8,
     STAT_USER = 10,
     STAT_SYSTEM = 11,
+    STAT_WAITED_USER = 12,
+    STAT_WAITED_SYSTEM = 13,
     STAT_THREADS = 16,
     STAT_START = 18,
     STAT_RSS = 20,
@@ -256,6 +258,7 @@ bool proc_stat_parse(const char *text, struct proc_stat *out)
         .major_faults = f[STAT_MAJOR],
         .user_ticks = f[STAT_USER],
         .system_ticks = f[STAT_SYSTEM],
+        .waited_ticks = f[STAT_WAITED_USER] + f[STAT_WAITED_SYSTEM],
         .threads = f[STAT_THREADS],
         .start_ticks = f[STAT_START],
         .rss_pages = f[STAT_RSS],
@@ -278,6 +281,7 @@ bool cpu_times_parse(const char *text, struct cpu_times *out)
         .busy = f[0] + f[1] + f[2] + f[5] + f[6],
         .idle = f[3] + f[4],
         .steal = f[7],
+        .interrupts = f[5] + f[6],
     };
     return true;
 }

@@ -35,6 +35,7 @@ struct proc_stat {
     pid_t ppid, session;
     uint64_t minor_faults, major_faults;
     uint64_t user_ticks, system_ticks;
+    uint64_t waited_ticks; /* of children that ended and were waited for, and of theirs */
     uint64_t threads;
     uint64_t start_ticks;
     uint64_t rss_pages;
@@ -63,6 +64,7 @@ bool procfs_is_gone(int error_number) MUST_CHECK;
 /* First line of /proc/stat, in ticks. */
 struct cpu_times {
     uint64_t busy, idle, steal; /* busy holds everything but idle, iowait and steal */
+    uint64_t interrupts;        /* the part of busy that is no process's: irq and softirq */
 };
 bool cpu_times_parse(const char *text, struct cpu_times *out);
 

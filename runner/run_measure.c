@@ -128,7 +128,8 @@ static int at_place(const struct run *r, const char *pointer, struct err *e)
 {
     char place[DEFINITION_PLACE_SIZE];
 
-    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer, place)) : -1;
+    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer, place))
+                                : -1;
 }
 
 static int run_step(struct run *r, const struct measure_input *in, const cJSON *step, size_t number,
@@ -238,8 +239,17 @@ static int write_snapshots(struct run *r, struct err *e)
 
 static int judge_noise(struct run *r, struct err *e)
 {
+    AUTO_BUF struct buf b = {.data = NULL};
     char why[200];
 
+    buf_init(&b, LIMIT_KIB(4));
+    interference_describe(r->measure.interference, &b);
+    if (!b.failed && b.len > 0)
+        run_say(r, "machine", "%s", b.data);
+    if (interference_is_loud(r->measure.interference) && !r->plan.quiet)
+        run_say(r, "warning",
+                "this machine was not quiet, and the gate sets no limit: host.quiet in its "
+                "definition makes such a run an ERROR");
     if (interference_breaks(r->plan.quiet, r->measure.interference, false, why, sizeof(why)))
         return err_set(e, ERR_SYS, "run.noise", "the machine was disturbed during the run: %s",
                        why);

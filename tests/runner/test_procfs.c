@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <sys/stat.h>
 
 #include <cjson/cJSON.h>
@@ -309,6 +310,99 @@ static void doctor_names_the_unfit(void **state)
     test_dir_free(dir);
 }
 
+/* One look at a machine, and another one after `second` wrote what is there by then. */
+static cJSON *two_looks(void (*first)(const char *dir), void (*second)(const char *dir))
+{
+    char *dir = new_machine();
+    struct sysroot root;
+    struct interference *i = NULL;
+    struct err e = ERR_INIT;
+    cJSON *record = NULL;
+    const struct timespec pause = {0, 200000000};
+
+    assert_int_equal(sysroot_open(dir, &root, &e), 0);
+    first(dir);
+    assert_int_equal(interference_new(&root, NULL, NULL, &i, &e), 0);
+    second(dir);
+    assert_int_equal(nanosleep(&pause, NULL), 0);
+    assert_int_equal(interference_record(i, 0, NULL, &record, &e), 0);
+    interference_free(i);
+    sysroot_close(&root);
+    test_dir_free(dir);
+    return record;
+}
+
+/* user, system, and what it waited for of each */
+#define STAT_OF(pid, comm, user, waited)                                                           \
+    pid " (" comm ") S 1 77 77 0 -1 0 500 0 3 0 " user " 0 " waited " 0 20 0 5 0 9999 1000000 "    \
+        "250 1\n"
+
+static void a_shell_and_its_child(const char *dir)
+{
+    test_write_text(dir, "proc/77/stat", STAT_OF("77", "shell", "5", "1000"));
+    test_write_text(dir, "proc/78/stat", STAT_OF("78", "child", "300", "0"));
+}
+
+/* The child ended after 10 ticks more, and others came and went for 40 ticks. */
+static void the_shell_alone(const char *dir)
+{
+    test_write_text(dir, "proc/77/stat", STAT_OF("77", "shell", "5", "1350"));
+    test_write_text(dir, "proc/78/stat", "");
+}
+
+static void processes_that_come_and_go_between_two_looks_are_counted(void **state)
+{
+    cJSON *record = two_looks(a_shell_and_its_child, the_shell_alone);
+    double secs = json_get(record, "secs")->valuedouble;
+    double hz = (double) sysconf(_SC_CLK_TCK);
+
+    (void) state;
+    assert_close(json_get(record, "other_cpu_pct")->valuedouble, 50 / hz / secs * 100,
+                 0.05); /* secs has two decimals */
+    assert_string_equal(
+        json_get(cJSON_GetArrayItem(json_get(record, "busiest_others"), 0), "name")->valuestring,
+        "(processes that ended)");
+    cJSON_Delete(record);
+}
+
+static void nothing(const char *dir)
+{
+    (void) dir;
+}
+
+/* Both processors were busy for the whole time, whoever it was. */
+static void a_busy_machine(const char *dir)
+{
+    test_write_text(dir, "proc/stat", "cpu  1040 0 1000 100000 0 0 0 10 0 0\n");
+}
+
+static void time_that_no_process_shows_is_others(void **state)
+{
+    cJSON *record = two_looks(nothing, a_busy_machine);
+    double secs = json_get(record, "secs")->valuedouble;
+    double hz = (double) sysconf(_SC_CLK_TCK);
+
+    (void) state;
+    /* 40 ticks, less what counting by ticks may err. */
+    assert_true(json_get(record, "other_cpu_pct")->valuedouble > 40 / hz / secs * 100 - 30);
+    cJSON_Delete(record);
+}
+
+/* Interrupts are nobody's, and small differences say nothing. */
+static void a_machine_with_interrupts(const char *dir)
+{
+    test_write_text(dir, "proc/stat", "cpu  1001 0 1000 100000 0 40 40 10 0 0\n");
+}
+
+static void interrupts_are_not_others(void **state)
+{
+    cJSON *record = two_looks(nothing, a_machine_with_interrupts);
+
+    (void) state;
+    assert_close(json_get(record, "other_cpu_pct")->valuedouble, 0, 1e-9);
+    cJSON_Delete(record);
+}
+
 static void interference_records_what_changed(void **state)
 {
     char *dir = new_machine();
@@ -567,6 +661,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_empty_machine_has_unknown_facts_not_invented_ones),
         cmocka_unit_test(host_limits_name_what_breaks_them),
         cmocka_unit_test(doctor_names_the_unfit),
+        cmocka_unit_test(processes_that_come_and_go_between_two_looks_are_counted),
+        cmocka_unit_test(time_that_no_process_shows_is_others),
+        cmocka_unit_test(interrupts_are_not_others),
         cmocka_unit_test(interference_records_what_changed),
         cmocka_unit_test(quiet_limits_are_judged),
         cmocka_unit_test(box_works_on_a_made_up_mount),
