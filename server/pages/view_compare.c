@@ -424,6 +424,8 @@ void view_compare(struct view *v, cJSON *root)
         add_coverage(v, audit);
         add_saying(v, root, audit);
     }
+    view_interference(v, view_get(root, "current"),
+                      json_get(json_get(root, "current"), "interference"));
     view_reasons(v, root, reasons, json_get(json_get(audit, "identity"), "different"));
     name_fields(v, root);
     add_fallen(v, root);

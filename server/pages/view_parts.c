@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "experiment/host_rules.h"
 
 struct word_row {
     const char *word;
@@ -225,6 +226,20 @@ void view_marked(struct view *v, cJSON *o, const char *key, const char *text)
             text++;
         }
     }
+}
+
+void view_interference(struct view *v, cJSON *o, const cJSON *record)
+{
+    AUTO_BUF struct buf b = {.data = NULL};
+    cJSON *quiet = NULL;
+
+    buf_init(&b, LIMIT_KIB(4));
+    interference_describe(record, &b);
+    if (b.failed || b.len == 0)
+        return;
+    quiet = json_add_object(&v->doc, o, "quiet");
+    json_add_string(&v->doc, quiet, "text", b.data);
+    json_add_bool(&v->doc, quiet, "loud", interference_is_loud(record));
 }
 
 struct sort_item {

@@ -67,6 +67,9 @@ char *view_value_text(const cJSON *value, bool quoted) MUST_CHECK;
 void view_value(struct view *v, cJSON *o, const char *key, const cJSON *value);
 /* [{text, code}]: what stands between backquotes in `text` is code. */
 void view_marked(struct view *v, cJSON *o, const char *key, const char *text);
+/* quiet {text, loud}: what else the machine did, by a manifest's `interference.during`; nothing for
+ * no record. */
+void view_interference(struct view *v, cJSON *o, const cJSON *record);
 /* Orders an array's elements; equal ones keep their order. */
 void view_sort(struct view *v, cJSON *array, int (*compare)(const cJSON *, const cJSON *));
 

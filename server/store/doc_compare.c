@@ -182,10 +182,12 @@ static int add_evidence(struct compare *c, struct db *db, cJSON *parent, bool da
 static int add_current(struct compare *c, struct db *db, bool damaged, struct err *e)
 {
     AUTO_ATTEMPT_LIST struct attempt_list attempts = {.items = NULL};
+    AUTO_JSON cJSON *manifest = NULL;
     cJSON *o = json_add_object(&c->d, NULL, "current");
     char runner[65];
 
-    if (runner_of(db, c->run.run, runner, e) < 0)
+    if (runner_of(db, c->run.run, runner, e) < 0 ||
+        doc_stored(db, c->run.run, STORE_MANIFEST, &manifest, e) < 0)
         return -1;
     json_add_string(&c->d, o, "run", c->run.run);
     json_add_string(&c->d, o, "commit", c->run.commit);
@@ -194,6 +196,7 @@ static int add_current(struct compare *c, struct db *db, bool damaged, struct er
     doc_time(&c->d, o, "at", c->run.received_us);
     json_add_bool(&c->d, o, "dirty", c->run.dirty);
     json_add_string(&c->d, o, "mode", c->run.mode);
+    json_add_copy(&c->d, o, "interference", json_get(json_get(manifest, "interference"), "during"));
     if (c->run.verdict && attempt_list_read(db, c->run.project_id, c->run.gate,
                                             c->run.machine_class, c->run.commit, &attempts, e) < 0)
         return -1;

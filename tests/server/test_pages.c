@@ -362,6 +362,39 @@ static void damaged_evidence_is_never_shown_as_good(void **state)
     assert_non_null(strstr(out.data, "IN-HASH"));
 }
 
+static void what_else_the_machine_did_stands_with_the_numbers(void **state)
+{
+    static const char loud[] =
+        "{\"machine_busy_pct\": 199.98, \"own_cpu_pct\": 7.37, \"other_cpu_pct\": 192.1,"
+        " \"busiest_others\": [{\"name\": \"cc1\", \"cpu_pct\": 150}], \"steal_pct\": 0}";
+    static const char said[] =
+        "other processes 192 % of a core (cc1), measured program 7.37 %, whole machine 200 %, "
+        "stolen 0 %";
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *run = read_example("run-ok.json");
+    AUTO_JSON cJSON *compare = read_example("compare-ok.json");
+    cJSON *during = cJSON_Parse(loud);
+    cJSON *interference = cJSON_GetObjectItem(cJSON_GetObjectItem(run, "manifest"), "interference");
+    AUTO_BUF struct buf out;
+
+    buf_init(&out, LIMIT_PAGE);
+    render(f, "run-ok.json", ".html", run, &out);
+    assert_non_null(strstr(out.data, "other processes 0.6 % of a core"));
+    assert_null(strstr(out.data, "not quiet"));
+    assert_true(cJSON_AddItemToObject(cJSON_GetObjectItem(compare, "current"), "interference",
+                                      cJSON_Duplicate(during, true)));
+    assert_true(cJSON_ReplaceItemInObject(interference, "during", during));
+    render(f, "run-ok.json", ".html", run, &out);
+    assert_non_null(strstr(out.data, said));
+    assert_non_null(strstr(out.data, "not quiet"));
+    render(f, "run-ok.json", ".txt", run, &out);
+    assert_non_null(strstr(out.data, "NOT QUIET: other processes 192 %"));
+    render(f, "compare-ok.json", ".html", compare, &out);
+    assert_non_null(strstr(out.data, said));
+    render(f, "compare-ok.json", ".txt", compare, &out);
+    assert_non_null(strstr(out.data, "NOT QUIET: other processes 192 %"));
+}
+
 static void pages_from_a_directory_are_compiled_the_same(void **state)
 {
     const struct fixture *f = *state;
@@ -576,6 +609,7 @@ int main(void)
         cmocka_unit_test(a_refusal_prints_no_percentage),
         cmocka_unit_test(a_refusal_tells_which_elements_of_a_list_differ),
         cmocka_unit_test(damaged_evidence_is_never_shown_as_good),
+        cmocka_unit_test(what_else_the_machine_did_stands_with_the_numbers),
         cmocka_unit_test(pages_from_a_directory_are_compiled_the_same),
         cmocka_unit_test(a_broken_template_stops_the_start),
         cmocka_unit_test(unknown_pages_are_not_found),
