@@ -439,17 +439,27 @@ static int diff(struct json_doc *doc, const char *at, const cJSON *baseline, con
 }
 /* NOLINTEND(misc-no-recursion) */
 
-int definition_experiment_diff(const struct definition *baseline, const struct definition *current, cJSON **out,
-                               struct err *e)
+static int diff_halves(const cJSON *baseline, const cJSON *current, cJSON **out, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc doc = { .root = cJSON_CreateArray() };
 
     if (!doc.root)
         return no_memory(e);
-    if (diff(&doc, "", baseline->experiment, current->experiment, e) < 0)
+    if (diff(&doc, "", baseline, current, e) < 0)
         return -1;
     *out = json_doc_take(&doc, e);
     return *out ? 0 : -1;
+}
+
+int definition_experiment_diff(const struct definition *baseline, const struct definition *current, cJSON **out,
+                               struct err *e)
+{
+    return diff_halves(baseline->experiment, current->experiment, out, e);
+}
+
+int definition_policy_diff(const struct definition *baseline, const struct definition *current, cJSON **out, struct err *e)
+{
+    return diff_halves(baseline->policy, current->policy, out, e);
 }
 
 int definition_json_schema(cJSON **out, struct err *e)

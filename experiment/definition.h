@@ -69,6 +69,8 @@ const char *definition_report_misnames(const struct definition *d, const cJSON *
                                        const char *fingerprint);
 /* JSON Pointers of experiment keys whose values differ, as a JSON array of {field, baseline, current} (absent side omitted). */
 int definition_experiment_diff(const struct definition *baseline, const struct definition *current, cJSON **out, struct err *e) MUST_CHECK;
+/* The same of the policies. */
+int definition_policy_diff(const struct definition *baseline, const struct definition *current, cJSON **out, struct err *e) MUST_CHECK;
 /* The JSON Schema of cleanrun.yaml (caller frees). */
 int definition_json_schema(cJSON **out, struct err *e) MUST_CHECK;
 

@@ -98,9 +98,9 @@ static const struct admin_command commands[] = {
      DATA_OPEN,
      NULL,
      admin_baseline_approve,
-     {"project=!", "gate=!", "reviewer=!", "reason=!"},
+     {"project=!", "gate=!", "reviewer=!", "reason=!", "new-policy"},
      "  baseline approve RUN --project OWNER/NAME --gate GATE --reviewer NAME\n"
-     "        --reason TEXT\n"},
+     "        --reason TEXT [--new-policy]\n"},
     {"baseline",
      "retire",
      "ID",

@@ -86,6 +86,7 @@ int admin_baseline_approve(struct store *s, const struct admin_args *a, struct e
     struct manage_review review = {.project = NULL};
     char id[MANAGE_ID_SIZE];
 
+    review.new_policy = admin_args_has(a, "new-policy");
     if (need_review(a, &review, e) < 0 ||
         manage_baseline_approve(s, a->words[0], &review, id, e) < 0 ||
         note_regression(s, a->words[0], e) < 0)

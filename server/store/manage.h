@@ -43,12 +43,14 @@ int manage_token_revoke(struct store *s, const char *name, struct err *e) MUST_C
 #define MANAGE_ID_SIZE 128
 struct manage_review {
     const char *project, *gate, *reviewer, *reason;
+    bool new_policy; /* the run's policy was reviewed, too: it may differ from the current one */
 };
 /* Promotes a stored run (decisions U20): mode clean, status PASS, not dirty, its object sound, its
  * runner's key not revoked before it was received, and a later run could be compared with it
  * (audit_would_compare; else ERR_CONFLICT with the reasons). It becomes the current baseline of its
  * (gate, class); the one before is superseded. A run that is the baseline already is ERR_CONFLICT;
- * an earlier baseline becomes current again. */
+ * an earlier baseline becomes current again. A policy that differs from the current
+ * baseline's is ERR_CONFLICT with what differs, unless review->new_policy. */
 int manage_baseline_approve(struct store *s, const char *run, const struct manage_review *review,
                             char out_id[MANAGE_ID_SIZE], struct err *e) MUST_CHECK;
 

@@ -15,6 +15,7 @@
 #include "evidence/pack.h"
 #include "experiment/definition.h"
 #include "server/store/manage.h"
+#include "server/store/policy_change.h"
 #include "server/store/side.h"
 #include "server/store/store_private.h"
 
@@ -168,7 +169,8 @@ static int exists(struct db *d, const char *id, bool *out, struct err *e)
     return query_step(&q, out, e);
 }
 
-static int promote(struct store *s, const struct store_run *run, const struct row *r, struct err *e)
+static int promote(struct store *s, const struct store_run *run, const struct row *r,
+                   const struct definition *policy, struct err *e)
 {
     AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     char before[MANAGE_ID_SIZE];
@@ -180,6 +182,8 @@ static int promote(struct store *s, const struct store_run *run, const struct ro
     if (strcmp(before, r->id) == 0)
         return err_set(e, ERR_CONFLICT, "review.current", "%s is the current baseline already",
                        r->id);
+    if (before[0] && !r->review->new_policy && policy_change_check(w.db, before, policy, e) < 0)
+        return -1;
     if (step_down(w.db, run, e) < 0 || (known ? restore(w.db, r->id, e) : insert(w.db, r, e)) < 0)
         return -1;
     if (before[0] && supersede(w.db, before, r->id, e) < 0)
@@ -279,7 +283,7 @@ int manage_baseline_approve(struct store *s, const char *run, const struct manag
     r.policy = def.policy_digest;
     r.definition = definition;
     r.definition_len = len;
-    if (promote(s, &row, &r, e) < 0)
+    if (promote(s, &row, &r, &def, e) < 0)
         return -1;
     memcpy(out_id, id, sizeof id);
     return 0;

@@ -308,6 +308,37 @@ static void approving_a_regression_is_told(void **state)
     }
 }
 
+/* Whoever approves a run approves its limits: that has to be said when they are others. */
+static void another_policy_is_approved_only_when_that_is_said(void **state)
+{
+    struct place *p = *state;
+    static const struct package_options runs[] = {
+        {.probes = 1.31}, {.probes = 1.31, .executable = 2, .tolerance_pct = 100000}};
+    AUTO_FREE char *said = NULL;
+    char words[2][512];
+    char *err = NULL;
+
+    add_runner(p);
+    for (size_t i = 0; i < 2; i++) {
+        struct package run;
+
+        store_run_of(p, &runs[i], &run);
+        assert_true(snprintf(words[i], sizeof(words[i]),
+                             "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why",
+                             run.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+        package_free(&run);
+    }
+    expect_text(p->data, words[0], 0, NULL);
+    expect_text(p->data, words[1], 2, "/audit/metrics");
+    expect_text(p->data, words[1], 2, "--new-policy");
+    assert_true(asprintf(&said, "%s|--new-policy", words[1]) > 0);
+    expect_text(p->data, said, 0, NULL);
+    /* And back: that is another policy than the current one again. */
+    assert_int_equal(admin(p->data, words[0], NULL, &err), 2);
+    assert_non_null(strstr(err, "tolerance_pct"));
+    free(err);
+}
+
 static void earlier_baseline_can_come_back(void **state)
 {
     struct place *p = *state;
@@ -509,12 +540,19 @@ static void copy_can_be_restored(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(projects_runners_and_tokens),          T(mistakes_are_named),
-        T(refused_commands_leave_nothing),       T(help_is_of_the_command),
-        T(retired_baseline_is_expected_no_more), T(approving_a_regression_is_told),
-        T(approving_names_what_is_unfit),        T(earlier_baseline_can_come_back),
-        T(history_is_imported_and_never_judges), T(check_finds_every_kind_of_damage),
-        T(collecting_keeps_what_runs_name),      T(copy_can_be_restored),
+        T(projects_runners_and_tokens),
+        T(mistakes_are_named),
+        T(refused_commands_leave_nothing),
+        T(help_is_of_the_command),
+        T(retired_baseline_is_expected_no_more),
+        T(approving_a_regression_is_told),
+        T(approving_names_what_is_unfit),
+        T(earlier_baseline_can_come_back),
+        T(another_policy_is_approved_only_when_that_is_said),
+        T(history_is_imported_and_never_judges),
+        T(check_finds_every_kind_of_damage),
+        T(collecting_keeps_what_runs_name),
+        T(copy_can_be_restored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
