@@ -1,5 +1,6 @@
 #include "audit/policy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,23 @@
 static int no_memory(struct err *e)
 {
     return err_set(e, ERR_NOMEM, "policy.memory", "out of memory");
+}
+
+#define POINTER_SIZE 128
+
+/* "<list>/<index><key>"; key: "/unit" or empty. */
+static const char *entry(char out[POINTER_SIZE], const char *list, size_t index, const char *key)
+{
+    (void) snprintf(out, POINTER_SIZE, "%s/%zu%s", list, index, key); /* fits: words of ours */
+    return out;
+}
+
+/* An already filled *e is about the part of the definition at this pointer; returns -1. */
+static int placed(const struct definition *d, const char *pointer, struct err *e)
+{
+    char place[DEFINITION_PLACE_SIZE];
+
+    return err_wrap(e, "%s", definition_place(d, pointer, place));
 }
 
 static const char *text_at(const cJSON *object, const char *key, const char *otherwise)
@@ -34,26 +52,26 @@ static bool flag_at(const cJSON *object, const char *key, bool otherwise)
     return cJSON_IsBool(j) ? cJSON_IsTrue(j) : otherwise;
 }
 
-/* The unhashed text of an entry: "<list>/<index>/<key>". */
+/* The unhashed text of an entry. */
 static const char *note(const struct definition *d, const char *list, size_t index, const char *key)
 {
-    char at[128];
-    const cJSON *found = NULL;
+    char at[POINTER_SIZE];
+    const cJSON *found = definition_note(d, entry(at, list, index, key));
 
-    (void) snprintf(at, sizeof at, "%s/%zu/%s", list, index, key);
-    found = definition_note(d, at);
     return cJSON_IsString(found) ? found->valuestring : NULL;
 }
 
 /* Number of elements, refusing more than a definition may hold. */
-static int count_of(const cJSON *array, const char *where, size_t *out, struct err *e)
+static int count_of(const struct definition *d, const cJSON *array, const char *where, size_t *out, struct err *e)
 {
     size_t n = 0;
     const cJSON *item = NULL;
 
     cJSON_ArrayForEach(item, array) n++;
-    if (n > LIMIT_METRICS)
-        return err_set(e, ERR_LIMIT, "policy.entries", "%s: %zu entries, at most %d", where, n, LIMIT_METRICS);
+    if (n > LIMIT_METRICS) {
+        (void) err_set(e, ERR_LIMIT, "policy.entries", "%zu entries, at most %d", n, LIMIT_METRICS);
+        return placed(d, where, e);
+    }
     *out = n;
     return 0;
 }
@@ -64,7 +82,7 @@ static int read_identity(struct policy *p, struct err *e)
     const cJSON *item = NULL;
     size_t n = 0;
 
-    if (count_of(list, "/policy/identity", &n, e) < 0)
+    if (count_of(p->definition, list, "/policy/identity", &n, e) < 0)
         return -1;
     p->identity = calloc(n + 1, sizeof *p->identity);
     if (!p->identity)
@@ -75,8 +93,8 @@ static int read_identity(struct policy *p, struct err *e)
 
         p->identity[i] = (struct policy_identity) {
             .pointer = text_at(item, "path", ""),
-            .label = note(p->definition, "/policy/identity", i, "label"),
-            .why = note(p->definition, "/policy/identity", i, "why"),
+            .label = note(p->definition, "/policy/identity", i, "/label"),
+            .why = note(p->definition, "/policy/identity", i, "/why"),
             .within = text_at(item, "within", NULL),
             .type = text_at(item, "type", NULL),
             .may_lack = strcmp(text_at(item, "require", "required"), "both-may-lack") == 0,
@@ -85,20 +103,52 @@ static int read_identity(struct policy *p, struct err *e)
         };
         p->n_identity++;
     }
-    if (n == 0)
-        return err_set(e, ERR_INPUT, "policy.identity", "/policy/identity: a gate needs at least one identity field");
+    if (n == 0) {
+        (void) err_set(e, ERR_INPUT, "policy.identity", "a gate needs at least one identity field");
+        return placed(p->definition, "/policy/identity", e);
+    }
+    return 0;
+}
+
+#define METRICS "/policy/audit/metrics"
+
+static int wrong_metric(const struct policy *p, const char *key, struct err *e)
+{
+    char at[POINTER_SIZE];
+
+    return placed(p->definition, entry(at, METRICS, p->n_metrics, key), e);
+}
+
+/* The metric that would come next. */
+static int check_metric(const struct policy *p, const struct policy_metric *m, struct err *e)
+{
+    if (!m->unit[0]) {
+        (void) err_set(e, ERR_INPUT, "policy.unit", "a metric needs a unit");
+        return wrong_metric(p, "/unit", e);
+    }
+    if (m->gated && m->has_floor && !m->higher_is_worse) {
+        (void) err_set(e, ERR_INPUT, "policy.floor",
+                       "a gated metric that is worse when lower can't have a floor: below it nothing would ever be a "
+                       "regression");
+        return wrong_metric(p, "/floor", e);
+    }
+    for (size_t i = 0; i < p->n_metrics; i++) {
+        if (strcmp(p->metrics[i].pointer, m->pointer) != 0 || p->metrics[i].reports || m->reports)
+            continue;
+        (void) err_set(e, ERR_INPUT, "policy.duplicate", "'%.200s' is listed twice", m->pointer);
+        return wrong_metric(p, "/path", e);
+    }
     return 0;
 }
 
 static int read_metrics(struct policy *p, struct err *e)
 {
-    char place[DEFINITION_PLACE_SIZE];
     const cJSON *list = json_get(json_get(p->definition->policy, "audit"), "metrics");
     const cJSON *item = NULL;
     size_t n = 0;
     bool any_gated = false;
 
-    if (count_of(list, "/policy/audit/metrics", &n, e) < 0)
+    if (count_of(p->definition, list, METRICS, &n, e) < 0)
         return -1;
     p->metrics = calloc(n + 1, sizeof *p->metrics);
     if (!p->metrics)
@@ -107,7 +157,7 @@ static int read_metrics(struct policy *p, struct err *e)
     {
         struct policy_metric m = {
             .pointer = text_at(item, "path", ""),
-            .label = note(p->definition, "/policy/audit/metrics", p->n_metrics, "label"),
+            .label = note(p->definition, METRICS, p->n_metrics, "/label"),
             .unit = text_at(item, "unit", ""),
             .fallback = text_at(item, "fallback", NULL),
             .higher_is_worse = strcmp(text_at(item, "worse", ""), "higher") == 0,
@@ -118,23 +168,15 @@ static int read_metrics(struct policy *p, struct err *e)
             .reports = json_get(item, "reports"),
         };
 
-        if (!m.unit[0])
-            return err_set(e, ERR_INPUT, "policy.unit", "/policy/audit/metrics/%zu: a metric needs a unit", p->n_metrics);
-        if (m.gated && m.has_floor && !m.higher_is_worse)
-            return err_set(e, ERR_INPUT, "policy.floor",
-                           "/policy/audit/metrics/%zu: a gated metric that is worse when lower can't have a floor: below it "
-                           "nothing would ever be a regression",
-                           p->n_metrics);
-        for (size_t i = 0; i < p->n_metrics; i++)
-            if (strcmp(p->metrics[i].pointer, m.pointer) == 0 && !p->metrics[i].reports && !m.reports)
-                return err_set(e, ERR_INPUT, "policy.duplicate", "/policy/audit/metrics/%zu: '%.200s' is listed twice",
-                               p->n_metrics, m.pointer);
+        if (check_metric(p, &m, e) < 0)
+            return -1;
         any_gated = any_gated || m.gated;
         p->metrics[p->n_metrics++] = m;
     }
-    if (!any_gated)
-        return err_set(e, ERR_INPUT, "policy.gated", "%s: at least one metric must be gated (gated: true, the default)",
-                       definition_place(p->definition, "/policy/audit/metrics", place));
+    if (!any_gated) {
+        (void) err_set(e, ERR_INPUT, "policy.gated", "at least one metric must be gated (gated: true, the default)");
+        return placed(p->definition, METRICS, e);
+    }
     return 0;
 }
 
@@ -144,7 +186,7 @@ static int read_windows(struct policy *p, struct err *e)
     const cJSON *item = NULL;
     size_t n = 0;
 
-    if (count_of(list, "/policy/audit/windows", &n, e) < 0)
+    if (count_of(p->definition, list, "/policy/audit/windows", &n, e) < 0)
         return -1;
     p->windows = calloc(n + 1, sizeof *p->windows);
     if (!p->windows)
@@ -155,7 +197,7 @@ static int read_windows(struct policy *p, struct err *e)
 
         p->windows[i] = (struct policy_window) {
             .pointer = text_at(item, "path", ""),
-            .label = note(p->definition, "/policy/audit/windows", i, "label"),
+            .label = note(p->definition, "/policy/audit/windows", i, "/label"),
             .complete = text_at(item, "complete", "complete"),
             .samples = text_at(item, "samples", "sample_count"),
             .coverage = text_at(item, "coverage", "actual_coverage_secs"),
@@ -174,16 +216,36 @@ static int compare_text(const void *a, const void *b)
     return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
+#define REQUIRED "/policy/audit/paths/required"
+
+static int required_twice(const struct policy *p, const cJSON *list, const char *path, struct err *e)
+{
+    char at[POINTER_SIZE];
+    const cJSON *item = NULL;
+    size_t i = 0, second = 0;
+
+    cJSON_ArrayForEach(item, list)
+    {
+        if (cJSON_IsString(item) && strcmp(item->valuestring, path) == 0)
+            second = i;
+        i++;
+    }
+    (void) err_set(e, ERR_INPUT, "policy.duplicate", "'%s' is listed twice", path);
+    return placed(p->definition, entry(at, REQUIRED, second, ""), e);
+}
+
 static int read_required(struct policy *p, struct err *e)
 {
     const cJSON *list = json_get(json_get(json_get(p->definition->policy, "audit"), "paths"), "required");
     const cJSON *item = NULL;
     size_t n = 0;
 
-    if (count_of(list, "/policy/audit/paths/required", &n, e) < 0)
+    if (count_of(p->definition, list, REQUIRED, &n, e) < 0)
         return -1;
-    if (n == 0)
-        return err_set(e, ERR_INPUT, "policy.required", "/policy/audit/paths/required: at least one report is needed");
+    if (n == 0) {
+        (void) err_set(e, ERR_INPUT, "policy.required", "at least one report is needed");
+        return placed(p->definition, REQUIRED, e);
+    }
     p->required = calloc(n, sizeof *p->required);
     if (!p->required)
         return no_memory(e);
@@ -191,13 +253,15 @@ static int read_required(struct policy *p, struct err *e)
     qsort(p->required, n, sizeof *p->required, compare_text);
     for (size_t i = 1; i < n; i++)
         if (strcmp(p->required[i - 1], p->required[i]) == 0)
-            return err_set(e, ERR_INPUT, "policy.duplicate", "/policy/audit/paths/required: '%s' is listed twice",
-                           p->required[i]);
+            return required_twice(p, list, p->required[i], e);
     return 0;
 }
 
+#define PRODUCE "/policy/infer/produce"
+
 static int read_infer(struct policy *p, struct err *e)
 {
+    char at[POINTER_SIZE];
     const cJSON *item = NULL;
     size_t i = 0;
 
@@ -207,15 +271,20 @@ static int read_infer(struct policy *p, struct err *e)
         bool from = json_get(item, "from") != NULL;
         bool constant = json_get(item, "constant") != NULL;
 
-        if (from == constant)
-            return err_set(e, ERR_INPUT, "policy.infer",
-                           "/policy/infer/produce/%zu: exactly one of 'from' and 'constant' is needed", i);
-        if (pointer_is_pattern(text_at(item, "path", "")))
-            return err_set(e, ERR_INPUT, "policy.infer", "/policy/infer/produce/%zu: '*' cannot be produced", i);
+        if (from == constant) {
+            (void) err_set(e, ERR_INPUT, "policy.infer", "exactly one of 'from' and 'constant' is needed");
+            return placed(p->definition, entry(at, PRODUCE, i, ""), e);
+        }
+        if (pointer_is_pattern(text_at(item, "path", ""))) {
+            (void) err_set(e, ERR_INPUT, "policy.infer", "'*' cannot be produced");
+            return placed(p->definition, entry(at, PRODUCE, i, "/path"), e);
+        }
         i++;
     }
-    if (p->infer && !strstr(text_at(p->infer, "sibling", ""), "{point}"))
-        return err_set(e, ERR_INPUT, "policy.infer", "/policy/infer/sibling: must hold {point}");
+    if (p->infer && !strstr(text_at(p->infer, "sibling", ""), "{point}")) {
+        (void) err_set(e, ERR_INPUT, "policy.infer", "must hold {point}");
+        return placed(p->definition, "/policy/infer/sibling", e);
+    }
     return 0;
 }
 

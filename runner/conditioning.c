@@ -14,30 +14,53 @@ static bool plain(const char *pointer)
     return *pointer && pointer_ok(pointer) && !pointer_is_pattern(pointer);
 }
 
+/* *e is about the part of the step at `below`; returns -1. */
+static int placed(const struct plan *p, size_t step, const char *below, struct err *e)
+{
+    char pointer[64];
+    char place[DEFINITION_PLACE_SIZE];
+
+    (void) snprintf(pointer, sizeof pointer, "/experiment/conditioning/%zu%s", step,
+                    below); /* fits: a number and words of ours */
+    return err_wrap(e, "%s", definition_place(p->definition, pointer, place));
+}
+
+static int check_proof(const struct plan *p, size_t step, const cJSON *proof, const char *name,
+                       struct err *e)
+{
+    const cJSON *item = NULL;
+
+    cJSON_ArrayForEach(item, json_get(proof, "equal"))
+    {
+        if (plain(item->valuestring))
+            continue;
+        (void) err_set(e, ERR_USAGE, "plan.proof",
+                       "conditioning step '%s': '%s' names more than one value", name,
+                       item->valuestring);
+        return placed(p, step, "/proof/equal", e);
+    }
+    cJSON_ArrayForEach(item, json_get(proof, "values"))
+    {
+        if (plain(item->string))
+            continue;
+        (void) err_set(e, ERR_USAGE, "plan.proof",
+                       "conditioning step '%s': '%s' is no JSON Pointer to one value", name,
+                       item->string);
+        return placed(p, step, "/proof/values", e);
+    }
+    return 0;
+}
+
 int conditioning_check(const struct plan *p, struct err *e)
 {
     const cJSON *step = NULL;
+    size_t i = 0;
 
     cJSON_ArrayForEach(step, p->conditioning)
     {
-        const cJSON *proof = json_get(step, "proof");
-        const char *name = json_get(step, "name")->valuestring;
-        const cJSON *item = NULL;
-
-        cJSON_ArrayForEach(item, json_get(proof, "equal"))
-        {
-            if (!plain(item->valuestring))
-                return err_set(e, ERR_USAGE, "plan.proof",
-                               "conditioning step '%s': '%s' names more than one value", name,
-                               item->valuestring);
-        }
-        cJSON_ArrayForEach(item, json_get(proof, "values"))
-        {
-            if (!plain(item->string))
-                return err_set(e, ERR_USAGE, "plan.proof",
-                               "conditioning step '%s': '%s' is no JSON Pointer to one value", name,
-                               item->string);
-        }
+        if (check_proof(p, i++, json_get(step, "proof"), json_get(step, "name")->valuestring, e) <
+            0)
+            return -1;
     }
     return 0;
 }

@@ -201,7 +201,6 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     const cJSON *interval = json_get(sampling, "interval");
 
     const char *from = text_of(phases, "from");
-    char place[DEFINITION_PLACE_SIZE];
 
     p.markers_in_report = from && !strcmp(from, "report");
     p.machine_class = text_of(d->experiment, "class");
@@ -225,7 +224,7 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     p.limits = json_get(host, "limits");
     p.quiet = json_get(host, "quiet");
     if (conditioning_check(&p, e) < 0)
-        return err_wrap(e, "%s", definition_place(d, "/experiment/conditioning", place));
+        return -1;
     *out = p;
     return 0;
 }

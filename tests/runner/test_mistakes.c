@@ -55,7 +55,12 @@ static void mistakes_of_the_definition_are_told_with_their_place(void **state)
             "cleanrun.yaml:13:7: no program 'no-such-runner'");
     refused("    phases:\n", "    conditioning:\n      - {name: warm, command: [no-such-step]}\n    phases:\n",
             "cleanrun.yaml:17:22: no program 'no-such-step'");
-    refused("worse: higher,", "worse: lower, floor: 5,", "worse when lower can't have a floor");
+    refused("    phases:\n",
+            "    conditioning:\n      - {name: warm, command: [cc], proof: {report: w.json, equal: ['/a/*', /b]}}\n    phases:\n",
+            "cleanrun.yaml:17:61: conditioning step 'warm': '/a/*' names more than one value");
+    refused("worse: higher,", "worse: lower, floor: 5,", "cleanrun.yaml:30:67: a gated metric that is worse when lower can't have a floor");
+    refused("gated: true}\n", "gated: true}\n        - {path: /results/n, unit: items, worse: higher, tolerance_pct: 1}\n",
+            "cleanrun.yaml:31:12: '/results/n' is listed twice");
     refused("      report: s/p.json\n", "      report: s/p.json\n      workdir: no/such\n", "no/such");
     refused("      report: s/p.json\n", "      report: s/p.json\n      workdir: ../x\n",
             "'../x' must lie below the root of the source");
