@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -54,6 +55,17 @@ static const struct known *find_known(const char *tool, enum plan_mode mode)
     return NULL;
 }
 
+/* *e is about this key of the mode ("" for all of it); returns -1. */
+static int placed(const struct plan *p, const char *key, struct err *e)
+{
+    char pointer[64];
+    char place[DEFINITION_PLACE_SIZE];
+
+    (void) snprintf(pointer, sizeof pointer, "/experiment/modes/%s%s", plan_mode_word(p->mode),
+                    key); /* fits: words of ours */
+    return err_wrap(e, "%s", definition_place(p->definition, pointer, place));
+}
+
 /* The known tool's words, with the one for context switches before its output. */
 static int known_argv(const struct plan *p, const struct known *k, const struct plan_word *words,
                       size_t n_words, struct arena *a, const char *const **out, struct err *e)
@@ -64,10 +76,12 @@ static int known_argv(const struct plan *p, const struct known *k, const struct 
 
     if (!argv)
         return arena_full(e);
-    if (switches && !k->switches)
-        return err_set(e, ERR_USAGE, "profiler.switches",
+    if (switches && !k->switches) {
+        (void) err_set(e, ERR_USAGE, "profiler.switches",
                        "mode %s: '%s' records no context switches; give modes.%s.command",
                        plan_mode_word(p->mode), k->tool, plan_mode_word(p->mode));
+        return placed(p, "/context_switches", e);
+    }
     for (size_t i = 0; k->argv[i]; i++) {
         if (switches && !strcmp(k->argv[i], "-o"))
             argv[n++] = k->switches;
@@ -91,10 +105,12 @@ int profiler_prefix(const struct plan *p, const struct plan_word *words, size_t 
         return plan_argv(command, words, n_words, a, out, e);
     if (k)
         return known_argv(p, k, words, n_words, a, out, e);
-    if (tool)
-        return err_set(e, ERR_USAGE, "profiler.tool",
+    if (tool) {
+        (void) err_set(e, ERR_USAGE, "profiler.tool",
                        "mode %s: tool '%s' is not known here; give its command (modes.%s.command)",
                        plan_mode_word(p->mode), tool->valuestring, plan_mode_word(p->mode));
+        return placed(p, "/tool", e);
+    }
     none = arena_calloc(a, 1, sizeof(*none));
     if (!none)
         return arena_full(e);
@@ -255,10 +271,12 @@ int profiler_try(const struct plan *p, struct profiler_place *at, struct err *e)
     if (!prefix[0])
         return 0;
     found = child_find_program(prefix[0], plan_env_get(envp, "PATH"));
-    if (!found)
-        return err_set(e, ERR_USAGE, "profiler.missing",
+    if (!found) {
+        (void) err_set(e, ERR_USAGE, "profiler.missing",
                        "mode %s needs '%s', which is not installed here (PATH of run.env)",
                        plan_mode_word(p->mode), prefix[0]);
+        return placed(p, "", e);
+    }
     if (trial_argv(prefix, words[0].value, at->arena, &argv, e) < 0 ||
         capture(at, argv, envp, &said, &result, e) < 0)
         return -1;

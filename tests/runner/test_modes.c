@@ -392,7 +392,8 @@ static void known_tools_need_no_command(void **state)
     char *tool = test_join(tools, "perf");
 
     assert_int_equal(chmod(tool, 0755), 0);
-    measure(&p, "timing", 2, "records no context switches");
+    measure(&p, "timing", 2,
+            "cleanrun.yaml:36:33: mode timing: 'heaptrack' records no context switches");
     measure(&p, "cpu", 7, NULL);
     char *path = project_out(&p, "profile/perf.data"), *text = test_read_path(path, NULL);
 
