@@ -303,7 +303,8 @@ static int resolve_meson(const struct build_input *in, const struct artifact_wan
         return no_memory(e);
     if (build_query(in, command, LIMIT_BUILD_MESSAGES, &json, &len, e) < 0)
         return err_wrap(e, "meson introspect");
-    if (file_create_at(in->run_fd, BUILD_MESSAGES, json, len, 0644, e) < 0)
+    if (file_create_at(in->run_fd, BUILD_MESSAGES, json, len, 0644, e) < 0 ||
+        keep_open(in->messages, BUILD_MESSAGES, e) < 0 || keep_put(in->messages, json, len, e) < 0)
         return -1;
     return artifact_from_meson(w, json, len, path, details, e);
 }

@@ -240,9 +240,10 @@ int build_run(const struct build_input *in, struct build_result *out, struct err
     if (r == 0)
         r = plan_environment(&from, in->arena, &s.envp, &made.environment, e);
     if (r == 0)
-        r = capture_open(&s.log, in->run_fd, BUILD_LOG, LIMIT_LOG, e);
+        r = capture_open(&s.log, in->run_fd, BUILD_LOG, LIMIT_LOG, in->log, e);
     if (r == 0 && in->plan->build.messages == PLAN_MESSAGES_CARGO)
-        r = capture_open(&s.messages, in->run_fd, BUILD_MESSAGES, LIMIT_BUILD_MESSAGES, e);
+        r = capture_open(&s.messages, in->run_fd, BUILD_MESSAGES, LIMIT_BUILD_MESSAGES,
+                         in->messages, e);
     if (r == 0)
         r = run_all(&s, e);
     if (r == 0 && s.messages.cut)

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "runner/keep.h"
 #include "runner/plan.h"
 
 #define BUILD_LOG "build.log"
@@ -20,6 +21,7 @@ struct build_input {
     const struct plan *plan;
     int source_fd;            /* root of the work tree */
     int run_fd;               /* where the logs go */
+    struct keep *log, *messages; /* copies of BUILD_LOG and BUILD_MESSAGES */
     char *const *environment; /* the caller's */
     int signal_fd;
     int lock_fd; /* the machine's: each program is noted there */

@@ -12,15 +12,42 @@
 #define NOTE_MAX 1024
 #define CUT_NOTE "\n[cleanrun] the output was cut here\n"
 
-int capture_open(struct capture *c, int dir_fd, const char *name, size_t max, struct err *e)
+static int open_at(struct capture *c, int dir_fd, const char *name, size_t max, int flags,
+                   struct keep *keep, struct err *e)
 {
-    int fd =
-        openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
+    AUTO_FD int fd =
+        openat(dir_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
 
     if (fd < 0)
         return err_errno(e, "capture.open", "cannot create %s", name);
-    *c = (struct capture){.dir_fd = dir_fd, .name = name, .fd = fd, .max = max};
+    if (keep && keep_open(keep, name, e) < 0)
+        return -1;
+    *c = (struct capture){.name = name,
+                          .fd = fd_steal(&fd),
+                          .keep = keep,
+                          .written = keep && keep->len < max ? keep->len : 0,
+                          .max = max};
+    c->cut = keep && keep->len >= max;
     return 0;
+}
+
+int capture_open(struct capture *c, int dir_fd, const char *name, size_t max, struct keep *keep,
+                 struct err *e)
+{
+    return open_at(c, dir_fd, name, max, O_EXCL, keep, e);
+}
+
+int capture_append(struct capture *c, int dir_fd, const char *name, size_t max, struct keep *keep,
+                   struct err *e)
+{
+    return open_at(c, dir_fd, name, max, 0, keep, e);
+}
+
+static int put(struct capture *c, const char *bytes, size_t len, struct err *e)
+{
+    if (file_write_all(c->fd, bytes, len, e) < 0)
+        return err_wrap(e, "%s", c->name);
+    return c->keep ? keep_put(c->keep, bytes, len, e) : 0;
 }
 
 int capture_data(void *context, const char *bytes, size_t len, struct err *e)
@@ -31,13 +58,13 @@ int capture_data(void *context, const char *bytes, size_t len, struct err *e)
 
     if (c->cut)
         return 0;
-    if (file_write_all(c->fd, bytes, take, e) < 0)
-        return err_wrap(e, "%s", c->name);
+    if (put(c, bytes, take, e) < 0)
+        return -1;
     c->written += take;
     if (take == len)
         return 0;
     c->cut = true;
-    return file_write_all(c->fd, CUT_NOTE, sizeof(CUT_NOTE) - 1, e);
+    return put(c, CUT_NOTE, sizeof(CUT_NOTE) - 1, e);
 }
 
 int capture_note(struct capture *c, const char *format, ...)
@@ -54,10 +81,9 @@ int capture_note(struct capture *c, const char *format, ...)
         return 0;
     size_t len = (size_t) n < sizeof(text) ? (size_t) n : sizeof(text) - 1;
 
-    if (file_write_all(c->fd, "[cleanrun] ", 11, &ignored) < 0 ||
-        file_write_all(c->fd, text, len, &ignored) < 0)
+    if (put(c, "[cleanrun] ", 11, &ignored) < 0 || put(c, text, len, &ignored) < 0)
         return -1;
-    return file_write_all(c->fd, "\n", 1, &ignored);
+    return put(c, "\n", 1, &ignored);
 }
 
 void capture_close(struct capture *c)

@@ -11,18 +11,22 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "runner/keep.h"
 
 struct capture {
-    int dir_fd; /* borrowed */
     const char *name;
     int fd; /* -1 when closed */
+    struct keep *keep; /* gets the same bytes; NULL: none */
     size_t written, max;
     bool cut;
 };
 
-/* Creates the file (which must not exist). */
-int capture_open(struct capture *c, int dir_fd, const char *name, size_t max,
+/* Creates the file (which must not exist); keep (may be NULL) is opened for it. */
+int capture_open(struct capture *c, int dir_fd, const char *name, size_t max, struct keep *keep,
                  struct err *e) MUST_CHECK;
+/* The same for a file that goes on: what was kept of it counts to the maximum. */
+int capture_append(struct capture *c, int dir_fd, const char *name, size_t max, struct keep *keep,
+                   struct err *e) MUST_CHECK;
 /* A loop_stream callback: context is the capture. Bytes beyond the maximum are dropped with one
  * note. */
 int capture_data(void *context, const char *bytes, size_t len, struct err *e) MUST_CHECK;

@@ -129,15 +129,18 @@ static int write_samples(struct finish *f, struct err *e)
 static int take_report(struct finish *f, struct err *e)
 {
     struct run *r = f->run;
-    size_t removed = 0;
+    struct name_list removed;
     const char *misnamed;
     char why[200], fingerprint[DIGEST_HEX_SIZE];
 
     if (report_clean_results(r->dir.fd, &removed, e) < 0)
         return -1;
-    if (removed > 0)
-        run_fault(r, "%zu entries below the results directory can't be packaged and were removed",
-                  removed);
+    if (removed.n > 0)
+        run_fault(r,
+                  "%zu entr%s below the results directory can't be packaged and %s removed (links, "
+                  "devices, names of other characters, too deep, too many or too large)%s%s",
+                  removed.n, removed.n == 1 ? "y" : "ies", removed.n == 1 ? "was" : "were",
+                  removed.text[0] ? ": " : "", removed.text);
     if (markers_to_json(r->measure.markers, &f->markers, e) < 0 || write_samples(f, e) < 0)
         return -1;
     if (markers_break(r->measure.markers, &r->plan, why, sizeof(why)))
@@ -315,10 +318,11 @@ static int write_host(struct run *r, struct err *e)
 
 static void note_faults(struct run *r)
 {
-    int fd =
-        openat(r->dir.fd, RUN_LOG, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    struct capture log = {.dir_fd = r->dir.fd, .name = RUN_LOG, .fd = fd, .max = LIMIT_LOG};
+    struct capture log = {.fd = -1};
+    struct err ignored = ERR_INIT; /* talk: the faults are told and in the verdict's way as well */
 
+    if (r->n_faults == 0 || capture_append(&log, r->dir.fd, RUN_LOG, LIMIT_LOG, NULL, &ignored) < 0)
+        return;
     for (size_t i = 0; i < r->n_faults; i++)
         (void) capture_note(&log, "FAIL: %s", r->faults[i] ? r->faults[i] : "?"); /* talk */
     capture_close(&log);

@@ -162,17 +162,6 @@ static int pipes_open(struct pipes *p, struct err *e)
     return 0;
 }
 
-static int open_log(const struct measure_input *in, struct capture *log, struct err *e)
-{
-    int fd =
-        openat(in->run_fd, RUN_LOG, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
-
-    if (fd < 0)
-        return err_errno(e, "measure.log", "cannot create " RUN_LOG);
-    *log = (struct capture){.dir_fd = in->run_fd, .name = RUN_LOG, .fd = fd, .max = LIMIT_LOG};
-    return 0;
-}
-
 static int open_workdir(const struct measure_input *in, int *out, struct err *e)
 {
     if (in->plan->run.workdir)
@@ -238,7 +227,8 @@ int measure_step(const struct measure_input *in, const cJSON *step, uint64_t tim
     struct capture log = {.fd = -1};
 
     if (plan_argv(command, words, ARRAY_LEN(words), in->arena, &c.argv, e) < 0 ||
-        measure_environment(in, false, &c.envp, NULL, e) < 0 || open_log(in, &log, e) < 0)
+        measure_environment(in, false, &c.envp, NULL, e) < 0 ||
+        capture_append(&log, in->run_fd, RUN_LOG, LIMIT_LOG, in->log, e) < 0)
         return -1;
     (void) capture_note(&log, "conditioning %s", json_get(step, "name")->valuestring); /* talk */
     int r = pipes_open(&pipes, e);
@@ -342,7 +332,8 @@ static int prepare(const struct measure_input *in, struct point *p, struct measu
     if ((looks.phases || looks.every_ms > 0) && snapshots_new(&looks, &out->snapshots, e) < 0)
         return -1;
     p->snapshots = out->snapshots;
-    if (mapped_new(in->source_root, &out->mapped, e) < 0 || open_log(in, &p->log, e) < 0)
+    if (mapped_new(in->source_root, &out->mapped, e) < 0 ||
+        capture_append(&p->log, in->run_fd, RUN_LOG, LIMIT_LOG, in->log, e) < 0)
         return -1;
     p->mapped = out->mapped;
     return 0;

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "runner/artifact.h"
 #include "runner/box.h"
+#include "runner/keep.h"
 #include "runner/loop.h"
 #include "runner/mapped.h"
 #include "runner/markers.h"
@@ -34,6 +35,7 @@ struct measure_input {
     const char *source_root;
     int source_fd;
     int run_fd;               /* the run directory; RUN_LOG is appended to */
+    struct keep *log;         /* the copy of RUN_LOG */
     const char *results_path; /* absolute */
     const char *profile_path; /* absolute; NULL in clean mode */
     char *const *environment; /* the caller's */

@@ -200,7 +200,7 @@ struct results {
     char **kept; /* relative names, owned */
     size_t n;
     uint64_t size;
-    size_t removed;
+    struct name_list removed;
 };
 
 static void results_fini(struct results *k)
@@ -231,7 +231,7 @@ static int drop(struct results *k, int run_fd, const char *relative, struct err 
 {
     if (unlinkat(run_fd, relative, 0) < 0)
         return err_errno(e, "report.results", "cannot remove '%s'", relative);
-    k->removed++;
+    name_list_add(&k->removed, "", relative);
     return 0;
 }
 
@@ -307,7 +307,7 @@ static int drop_clashes(struct results *k, int run_fd, struct err *e)
     return 0;
 }
 
-int report_clean_results(int run_fd, size_t *out_removed, struct err *e)
+int report_clean_results(int run_fd, struct name_list *out_removed, struct err *e)
 {
     __attribute__((cleanup(results_fini))) struct results k = {
         .kept = calloc(RESULTS_MAX, sizeof *k.kept)};
@@ -315,10 +315,13 @@ int report_clean_results(int run_fd, size_t *out_removed, struct err *e)
     if (!k.kept)
         return err_set(e, ERR_NOMEM, "report.memory", "out of memory");
     /* What is so deep can't even be named by a path. */
-    if (file_prune_at(run_fd, RESULTS_DIR, RESULTS_DEPTH, &k.removed, e) < 0 ||
+    size_t deep = 0;
+
+    if (file_prune_at(run_fd, RESULTS_DIR, RESULTS_DEPTH, &deep, e) < 0 ||
         walk_results(&k, run_fd, e) < 0 || drop_clashes(&k, run_fd, e) < 0)
         return -1;
     *out_removed = k.removed;
+    out_removed->n += deep;
     return 0;
 }
 

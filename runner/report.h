@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "experiment/definition.h"
+#include "runner/name_list.h"
 #include "runner/plan.h"
 
 enum report_status { REPORT_NOT_EXPECTED, REPORT_MISSING, REPORT_INVALID, REPORT_CAPTURED };
@@ -29,7 +30,7 @@ int report_take(const struct plan *p, int run_fd, const char *csv, size_t csv_le
 void report_fini(struct report *r); /* accepts zeroed */
 
 /* Removes from results/ what can't be packaged (links, devices, names beyond relname or clashing by
- * case, too many, too large) and empty directories; returns the number of entries removed. */
-int report_clean_results(int run_fd, size_t *out_removed, struct err *e) MUST_CHECK;
+ * case, too many, too large) and empty directories; says which. */
+int report_clean_results(int run_fd, struct name_list *out_removed, struct err *e) MUST_CHECK;
 /* True when the bytes are strict JSON of a report's size: such a file may have the role report. */
 int report_is_json(int run_fd, const char *path, bool *out, struct err *e) MUST_CHECK;

@@ -103,6 +103,9 @@ void run_close(struct run *r)
 {
     rundir_close(&r->dir);
     measure_fini(&r->measure);
+    keep_close(&r->kept.build_log);
+    keep_close(&r->kept.build_messages);
+    keep_close(&r->kept.run_log);
     artifact_fini(&r->artifact);
     build_result_fini(&r->build);
     reference_close(&r->reference);

@@ -20,6 +20,7 @@
 #include "runner/cli.h"
 #include "runner/git.h"
 #include "runner/leftover.h"
+#include "runner/keep.h"
 #include "runner/measure.h"
 #include "runner/plan.h"
 #include "runner/procfs.h"
@@ -66,6 +67,9 @@ struct run {
     struct artifact artifact;
     cJSON *patterns, *facts, *readings, *before, *steps;
     struct measure measure;
+    struct {
+        struct keep build_log, build_messages, run_log;
+    } kept;                    /* what foreign programs could change, as it was written */
     char control[RUN_ID_SIZE]; /* of the control that fits, "" when unpaired */
     bool measured, interrupted;
     const char *stage;            /* what is being done, for error.json */

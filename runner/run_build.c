@@ -12,6 +12,7 @@
 #include "runner/host.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
+#include "runner/tidy.h"
 
 #define LOG_TOLD 15
 #define LOG_TOLD_BYTES 8192
@@ -111,6 +112,8 @@ int run_build(struct run *r, struct err *e)
         .plan = &r->plan,
         .source_fd = r->git.root_fd,
         .run_fd = r->dir.fd,
+        .log = &r->kept.build_log,
+        .messages = &r->kept.build_messages,
         .environment = r->cli->environment,
         .signal_fd = r->signal_fd,
         .lock_fd = r->lock_fd,
@@ -126,6 +129,10 @@ int run_build(struct run *r, struct err *e)
             tell_log(r);
         return -1;
     }
+    /* A build has the same rights in the run directory as we have. */
+    if (run_tidy(r, "the build", false, e) < 0)
+        return -1;
+    in.run_fd = r->dir.fd;
     run_say(r, "build", "done in %.1f s", (double) (clock_monotonic_ns() - began) / 1e9);
     r->stage = "executable";
     if (artifact_resolve(&in, r->git.root, &r->artifact, e) < 0)

@@ -99,6 +99,7 @@ static struct measure_input measure_input_of(struct run *r, const char *results,
         .source_root = r->git.root,
         .source_fd = r->git.root_fd,
         .run_fd = r->dir.fd,
+        .log = &r->kept.run_log,
         .results_path = results,
         .profile_path = profile,
         .environment = r->cli->environment,
@@ -132,7 +133,7 @@ static int at_place(const struct run *r, const char *pointer, struct err *e)
                                 : -1;
 }
 
-static int run_step(struct run *r, const struct measure_input *in, const cJSON *step, size_t number,
+static int run_step(struct run *r, struct measure_input *in, const cJSON *step, size_t number,
                     struct err *e)
 {
     const char *name = json_get(step, "name")->valuestring;
@@ -151,11 +152,14 @@ static int run_step(struct run *r, const struct measure_input *in, const cJSON *
         return err_set(e, ERR_SYS, "run.conditioning", "%s failed (%s %d); see run.log", what,
                        result.status.exited ? "exit" : "signal",
                        result.status.exited ? result.status.code : result.status.signal);
+    if (run_tidy(r, what, true, e) < 0)
+        return -1;
+    in->run_fd = r->dir.fd;
     run_say(r, "condition", "%s", name);
     return 0;
 }
 
-static int condition(struct run *r, const struct measure_input *in, struct err *e)
+static int condition(struct run *r, struct measure_input *in, struct err *e)
 {
     const cJSON *step = NULL;
     size_t number = 0;
@@ -301,5 +305,7 @@ int run_measure(struct run *r, struct err *e)
     if (check_end(r, "the program", &r->measure.loop, r->measure.box.oom_kills, e) < 0 ||
         judge_noise(r, e) < 0 || judge_samples(r, e) < 0)
         return -1;
-    return run_tidy(r, e) < 0 || write_snapshots(r, e) < 0 ? -1 : check_profile(r, e);
+    return run_tidy(r, "the program", true, e) < 0 || write_snapshots(r, e) < 0
+               ? -1
+               : check_profile(r, e);
 }

@@ -311,11 +311,16 @@ static void run_fails_when_the_results_cannot_be_packaged(void **state)
 {
     (void) state;
     check_fail("results-directory", "report MISSING", "MISSING");
-    check_fail("results-case", "can't be packaged and were removed", "MISSING");
+    check_fail("results-case",
+               "2 entries below the results directory can't be packaged and were removed",
+               "MISSING");
+    check_fail("results-huge", "too large): results/s/huge.json", "CAPTURED");
     check_fail("results-ours", "wrote <report>.as-written itself", "INVALID");
     check_fail("results-ours-directory", "wrote <report>.as-written itself", "INVALID");
-    check_fail("results-abyss", "can't be packaged and were removed", "CAPTURED");
-    check_fail("results-huge", "can't be packaged and were removed", "CAPTURED");
+    check_fail("results-abyss",
+               "1 entry below the results directory can't be packaged and was removed", "CAPTURED");
+    check_fail("results-huge",
+               "1 entry below the results directory can't be packaged and was removed", "CAPTURED");
 }
 
 /* What the program does to the directories around it is the program's fault, not the machine's. */
@@ -328,6 +333,14 @@ static void run_fails_when_the_program_breaks_its_places(void **state)
     check_fail("places-stray", "outside its results directory", "CAPTURED");
     check_fail("places-definition", "changed definition.json", "CAPTURED");
     check_fail("places-log", "outside its results directory", "CAPTURED");
+    check_fail("places-log-gone", "removed or changed run.log", "CAPTURED");
+    check_fail("places-log-cut", "removed or changed run.log", "CAPTURED");
+    check_fail("places-build-gone", "removed or changed build.log", "CAPTURED");
+    check_fail("places-build-faked", "removed or changed build.log", "CAPTURED");
+    check_fail("places-build-huge", "removed or changed build.log", "CAPTURED");
+    check_fail("places-build-linked", "removed or changed build.log", "CAPTURED");
+    check_fail("places-build-twice", "removed or changed build.log", "CAPTURED");
+    check_fail("places-closed", "permissions of the run directory", "CAPTURED");
     check_fail("places-run", "moved or removed the run directory", "MISSING");
 }
 
@@ -336,7 +349,7 @@ static void more_results_than_a_package_takes_are_removed(void **state)
     char *dir = test_dir_new();
     struct file_list left = {.n = 0};
     struct err e = ERR_INIT;
-    size_t removed = 0;
+    struct name_list removed = {.n = 0};
     int fd = -1;
 
     (void) state;
@@ -349,8 +362,9 @@ static void more_results_than_a_package_takes_are_removed(void **state)
     assert_int_equal(file_open_dir(dir, &fd, &e), 0);
     assert_int_equal(report_clean_results(fd, &removed, &e), 0);
     assert_int_equal(file_list_at(fd, LIMIT_MEMBERS, &left, &e), 0);
-    assert_true(removed > 0);
-    assert_int_equal(left.n + removed, 2100);
+    assert_true(removed.n > 0);
+    assert_non_null(strstr(removed.text, "results/s/"));
+    assert_int_equal(left.n + removed.n, 2100);
     assert_true(2 * left.n < LIMIT_MEMBERS); /* a baseline's as many fit beside them */
     file_list_fini(&left);
     (void) close(fd);

@@ -282,7 +282,7 @@ static void logs_are_capped_and_scrubbed(void **state)
 
     (void) state;
     assert_int_equal(file_open_dir(dir, &fd, &e), 0);
-    assert_int_equal(capture_open(&c, fd, "log", 10, &e), 0);
+    assert_int_equal(capture_open(&c, fd, "log", 10, NULL, &e), 0);
     assert_int_equal(capture_data(&c, "0123456", 7, &e), 0);
     assert_int_equal(capture_data(&c, "789abc", 6, &e), 0);
     assert_int_equal(capture_data(&c, "more", 4, &e), 0);

@@ -98,10 +98,78 @@ static void a_project_that_is_none_is_refused(void **state)
     project_free(&p);
 }
 
+static const char build[] = "command: [cc, -O1, -g, -o, workload, workload.c]";
+
+/* FAIL with this fault, and evidence that verifies and holds the log as it was written. */
+static void check_log(const struct project *p, const char *fault)
+{
+    struct test_run r;
+    char *key = make_key(p), *archive = test_join(p->dir, "out.tar"),
+         *pub = test_join(p->dir, "keys/pub.pem");
+
+    project_measure(p, (const char *const[]){"--key", key, NULL}, &r);
+    expect(&r, 4);
+    if (!strstr(r.out, fault))
+        fail_msg("no '%s' in %s", fault, r.out);
+    test_run_fini(&r);
+    project_cleanrun(p, (const char *const[]){"verify", archive, "--key", pub, NULL}, NULL, &r);
+    expect(&r, 0);
+    test_run_fini(&r);
+    char *build_log = project_out(p, "build.log"), *run_log = project_out(p, "run.log");
+    char *built = test_read_path(build_log, NULL), *ran = test_read_path(run_log, NULL);
+
+    assert_int_equal(strncmp(built, "[cleanrun] $ ", 13), 0);
+    assert_non_null(strstr(ran, "behaviour "));
+    assert_non_null(strstr(ran, fault));
+    free(ran);
+    free(built);
+    free(run_log);
+    free(build_log);
+    free(pub);
+    free(archive);
+    free(key);
+}
+
+static void logs_are_sealed_as_they_were_written(void **state)
+{
+    static const char *const behaviours[] = {"places-build-gone", "places-build-faked",
+                                             "places-build-linked"};
+    struct project p;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(behaviours); i++) {
+        project_new(&p, behaviours[i], NULL);
+        check_log(&p, "the program removed or changed build.log");
+        project_free(&p);
+    }
+    project_new(&p, "ok", NULL);
+    project_edit(&p, build,
+                 "command: [sh, -c, 'echo fake >../out.partial/build.log; cc -O1 -g -o workload "
+                 "workload.c']");
+    check_log(&p, "the build removed or changed build.log");
+    project_free(&p);
+    project_new(&p, "ok", NULL);
+    project_edit(
+        &p, build,
+        "command: [sh, -c, 'mv ../out.partial ../gone; cc -O1 -g -o workload workload.c']");
+    check_log(&p, "the build moved or removed the run directory");
+    project_free(&p);
+    project_new(&p, "ok", NULL);
+    project_edit(
+        &p, "    phases:\n",
+        "    conditioning:\n"
+        "      - {name: warm, command: [sh, -c, 'rm {results}/../run.log; mkdir {results}/../x']}\n"
+        "      - {name: again, command: ['true']}\n"
+        "    phases:\n");
+    check_log(&p, "conditioning step 'warm' removed or changed run.log");
+    project_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_project_is_in_the_recorded_definition),
+        cmocka_unit_test(logs_are_sealed_as_they_were_written),
         cmocka_unit_test(a_project_that_is_none_is_refused),
     };
 

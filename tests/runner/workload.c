@@ -140,6 +140,29 @@ static void write_results(const char *how)
     }
 }
 
+/* What becomes of a file that the runner wrote before the program started. */
+static void break_build_log(const char *run, const char *how)
+{
+    char log[4200], other[4300];
+
+    snprintf(log, sizeof log, "%s/build.log", run);
+    snprintf(other, sizeof other, "%s/results/s/log", run);
+    if (!strcmp(how, "gone")) {
+        unlink(log);
+    } else if (!strcmp(how, "faked")) {
+        write_file(run, "build.log", "fake\n");
+    } else if (!strcmp(how, "huge")) {
+        if (truncate(log, (off_t) 3 << 30) < 0)
+            exit(10);
+    } else if (!strcmp(how, "linked")) {
+        if (rename(log, other) < 0 || symlink(other, log) < 0)
+            exit(10);
+    } else if (!strcmp(how, "twice")) {
+        if (link(log, other) < 0)
+            exit(10);
+    }
+}
+
 /* What becomes of the results directory and of the run directory around it. */
 static void break_places(const char *how)
 {
@@ -169,6 +192,17 @@ static void break_places(const char *how)
         snprintf(other, sizeof other, "%s/run.log", run);
         unlink(other);
         mkdir(other, 0755);
+    } else if (!strcmp(how, "log-gone")) {
+        snprintf(other, sizeof other, "%s/run.log", run);
+        unlink(other);
+    } else if (!strcmp(how, "log-cut")) {
+        snprintf(other, sizeof other, "%s/run.log", run);
+        if (truncate(other, 0) < 0)
+            exit(10);
+    } else if (!strncmp(how, "build-", 6)) {
+        break_build_log(run, how + 6);
+    } else if (!strcmp(how, "closed")) {
+        chmod(run, 0);
     } else if (!strcmp(how, "run")) {
         snprintf(other, sizeof other, "%s.moved", run);
         rename(run, other);
