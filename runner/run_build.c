@@ -46,7 +46,7 @@ int run_fingerprint(struct run *r, struct err *e)
                 "commit's (never a baseline, never green); `cleanrun run %s --at HEAD` measures a "
                 "fresh checkout",
                 r->ignored.n, r->ignored.n == 1 ? "" : "s", r->ignored.n == 1 ? "lies" : "lie",
-                r->ignored.names, r->definition->gate);
+                r->ignored.list.text, r->definition->gate);
     buf_init(&b, LIMIT_KIB(64));
     json_write(&b, j, JSON_PRETTY);
     return buf_check(&b, e) < 0

@@ -30,6 +30,7 @@
 #include "base/digest.h"
 #include "base/err.h"
 #include "runner/git.h"
+#include "runner/name_list.h"
 
 #define SOURCE_SCHEMA "cleanrun-source/1"
 #define SOURCE_SCHEME_RVOIP "rvoip-v1"
@@ -56,15 +57,15 @@ bool source_equal(const struct source *a, const struct source *b);
 /* The block of the manifest and of `fingerprint --json`. New tree, caller frees. */
 int source_to_json(const struct source *s, cJSON **out, struct err *e) MUST_CHECK;
 
-#define SOURCE_IGNORED_NAMED 3
 struct source_ignored {
     size_t n;
-    char names[512]; /* the first few, for people: "bench, obj/a.o, …" */
+    struct name_list list; /* of them, for people */
 };
 
 /* How many files lie in the work tree and its submodules that a .gitignore of the tree ignores: the
- * fingerprint can't speak for a program built beside them. run_directory: absolute, left out with
- * the run directories beside it; may be NULL. */
+ * fingerprint can't speak for a program built beside them. What lies below a directory named .git
+ * that is none of the repository's counts, too. run_directory: absolute, the one that is being
+ * written ("….partial") is left out; may be NULL. */
 int source_count_ignored(const struct git *g, const char *run_directory,
                          struct source_ignored *out, struct err *e) MUST_CHECK;
 

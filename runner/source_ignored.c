@@ -2,24 +2,25 @@
 #include "runner/source.h"
 
 #include <fcntl.h>
-#include <limits.h>
+#include <fts.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define SUBMODULES_MAX 64 /* as in the fingerprint */
 
-/* Where run directories lie, as paths of git's list. */
-struct places {
-    char *parent;            /* "" or "a/b/": the directory that holds the run directory */
-    const char *own;         /* the run directory's name there; NULL: none is inside */
-    char last[NAME_MAX + 1]; /* the entry of `parent` that was asked about last */
-    bool last_is_run;
-};
-
 struct queue {
     char *prefixes[SUBMODULES_MAX]; /* "a/b/" */
     size_t n;
+};
+
+/* One repository of the tree being looked at. */
+struct look {
+    const struct git *git;
+    const char *prefix; /* "" or where the submodule lies, "a/b/" */
+    const char *own;    /* the run's own directory below the root, "a/run.partial/", or NULL */
+    const struct queue *submodules; /* known so far: this repository's are among them */
+    struct source_ignored *out;
 };
 
 static int no_memory(struct err *e)
@@ -27,97 +28,122 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
 }
 
-static int find_places(const struct git *g, const char *run_directory, struct places *p,
-                       struct err *e)
+/* The directory that this run is writing, as git lists it. Nothing else is left out: what another
+ * run left in the tree may be what the program is built from. */
+static int find_own(const struct git *g, const char *run_directory, char **out, struct err *e)
 {
     size_t root = strlen(g->root);
-    const char *slash;
 
+    *out = NULL;
     if (!run_directory || strncmp(run_directory, g->root, root) != 0 || run_directory[root] != '/')
         return 0;
-    slash = strrchr(run_directory, '/');
-    p->own = slash + 1;
-    p->parent = slash == run_directory + root
-                    ? strdup("")
-                    : strndup(run_directory + root + 1, (size_t) (slash - run_directory) - root);
-    return p->parent ? 0 : no_memory(e);
+    if (asprintf(out, "%s.partial/", run_directory + root + 1) >= 0)
+        return 0;
+    *out = NULL;
+    return no_memory(e);
 }
 
-static bool has_file(const struct git *g, const char *parent, const char *name, const char *file)
+static bool is_below(const char *path, const char *directory)
+{
+    return strncmp(path, directory, strlen(directory)) == 0;
+}
+
+static void count(const struct look *l, const char *path)
+{
+    name_list_add(&l->out->list, l->prefix, path);
+    l->out->n = l->out->list.n;
+}
+
+static bool has_dot_git(const struct git *g, const char *directory)
 {
     AUTO_FREE char *path = NULL;
     struct stat st;
 
-    if (asprintf(&path, "%s%s/%s", parent, name, file) < 0) {
+    if (asprintf(&path, "%s/.git", directory) < 0) {
         path = NULL;
-        return false; /* then it counts */
+        return false;
     }
-    return fstatat(g->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    return fstatat(g->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Is it in this run's directory, or in one beside it? */
-static bool is_in_run(const struct git *g, struct places *p, const char *path)
+/* Is the directory a repository that git listed as one entry, "a/b/", or a submodule? */
+static bool is_counted(const struct look *l, const struct git_output *listed, const char *path)
 {
-    const char *name, *end;
-    size_t parent;
+    size_t len = strlen(path), prefix = strlen(l->prefix);
 
-    if (!p->own)
-        return false;
-    parent = strlen(p->parent);
-    if (strncmp(path, p->parent, parent) != 0)
-        return false;
-    name = path + parent;
-    end = strchr(name, '/');
-    if (!end || (size_t) (end - name) >= sizeof(p->last))
-        return false;
-    if (strncmp(p->last, name, (size_t) (end - name)) == 0 && !p->last[end - name])
-        return p->last_is_run;
-    memcpy(p->last, name, (size_t) (end - name));
-    p->last[end - name] = '\0';
-    size_t own = strlen(p->own);
+    for (size_t i = 0; i < l->submodules->n; i++) {
+        const char *at = l->submodules->prefixes[i];
 
-    p->last_is_run = (!strncmp(p->last, p->own, own) &&
-                      (!p->last[own] || !strcmp(p->last + own, ".partial"))) ||
-                     (has_file(g, p->parent, p->last, "definition.json") &&
-                      has_file(g, p->parent, p->last, "source-at-start.json"));
-    return p->last_is_run;
+        if (is_below(at, l->prefix) && !strncmp(at + prefix, path, len) &&
+            !strcmp(at + prefix + len, "/"))
+            return true;
+    }
+    for (const char *p = listed->data; p < listed->data + listed->len; p += strlen(p) + 1)
+        if (!strncmp(p, path, len) && !strcmp(p + len, "/"))
+            return true;
+    return false;
 }
 
-/* "bench, obj/a.o, …": a terminal must not obey a name. */
-static void add_name(struct source_ignored *out, const char *prefix, const char *path)
+/* A directory entry named ".git" (or what is below one) that is no part of this repository. */
+static bool is_hidden(const char *path)
 {
-    size_t used = strlen(out->names);
-    char *at = out->names + used;
+    for (const char *p = path; p; p = strchr(p, '/')) {
+        p += *p == '/' ? 1 : 0;
+        if (!strncmp(p, ".git", 4) && (p[4] == '/' || !p[4]))
+            return true;
+    }
+    return false;
+}
 
-    if (out->n > SOURCE_IGNORED_NAMED + 1)
+static void visit(const struct look *l, const struct git_output *listed, FTS *fts, FTSENT *f,
+                  const char *path)
+{
+    if (f->fts_level == FTS_ROOTLEVEL)
         return;
-    if (out->n == SOURCE_IGNORED_NAMED + 1)
-        (void) snprintf(at, sizeof(out->names) - used, ", …"); /* cut where it ends */
-    else
-        (void) snprintf(at, sizeof(out->names) - used, "%s%.60s%.100s", used ? ", " : "", prefix,
-                        path);
-    for (; *at; at++)
-        if ((unsigned char) *at < ' ' || *at == 127)
-            *at = '?';
+    if (f->fts_info != FTS_D) {
+        if (f->fts_info != FTS_DP && is_hidden(path) && strcmp(path, ".git") != 0)
+            count(l, path);
+        return;
+    }
+    /* Asked for few: a listed repository or submodule holds a .git. */
+    if (!strcmp(path, ".git") ||
+        (!is_hidden(path) && has_dot_git(l->git, path) && is_counted(l, listed, path)))
+        (void) fts_set(fts, f, FTS_SKIP); /* can't fail for an entry just read */
 }
 
-static int count_in(const struct git *g, const char *prefix, struct places *p,
-                    struct source_ignored *out, struct err *e)
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* git lists nothing below a directory named .git, wherever it is. */
+static int count_hidden(const struct look *l, const struct git_output *listed, struct err *e)
+{
+    char *const roots[] = {l->git->root, NULL};
+    size_t skip = strlen(l->git->root) + 1;
+    FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, by_name);
+
+    if (!fts)
+        return err_errno(e, "source.walk", "cannot read the work tree");
+    for (FTSENT *f = fts_read(fts); f; f = fts_read(fts))
+        visit(l, listed, fts, f, f->fts_pathlen >= skip ? f->fts_path + skip : "");
+    (void) fts_close(fts); /* was only read */
+    return 0;
+}
+
+static int count_in(const struct look *l, struct err *e)
 {
     static const char *const list[] = {"ls-files",  "--others",
                                        "--ignored", "--exclude-per-directory=.gitignore",
                                        "-z",        NULL};
     AUTO_GIT_OUTPUT struct git_output o = {.data = NULL};
 
-    if (git_run(g, list, false, &o, e) < 0)
+    if (git_run(l->git, list, false, &o, e) < 0)
         return -1;
-    for (const char *path = o.data; path < o.data + o.len; path += strlen(path) + 1) {
-        if (!*prefix && is_in_run(g, p, path))
-            continue;
-        out->n++;
-        add_name(out, prefix, path);
-    }
-    return 0;
+    for (const char *path = o.data; path < o.data + o.len; path += strlen(path) + 1)
+        if (!l->own || !is_below(path, l->own))
+            count(l, path);
+    return count_hidden(l, &o, e);
 }
 
 /* The checked-out submodules of one repository, for later. */
@@ -130,16 +156,8 @@ static int queue_submodules(const struct git *g, const char *prefix, struct queu
         return -1;
     for (const char *p = o.data; p < o.data + o.len; p += strlen(p) + 1) {
         const char *tab = strchr(p, '\t');
-        AUTO_FREE char *dot_git = NULL;
-        struct stat st;
 
-        if (strncmp(p, "160000 ", 7) != 0 || !tab)
-            continue;
-        if (asprintf(&dot_git, "%s/.git", tab + 1) < 0) {
-            dot_git = NULL;
-            return no_memory(e);
-        }
-        if (fstatat(g->root_fd, dot_git, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (strncmp(p, "160000 ", 7) != 0 || !tab || !has_dot_git(g, tab + 1))
             continue; /* not checked out: what lies there is for the fingerprint to see */
         if (q->n == SUBMODULES_MAX)
             return err_set(e, ERR_LIMIT, "source.submodules", "more than %d submodules",
@@ -151,18 +169,19 @@ static int queue_submodules(const struct git *g, const char *prefix, struct queu
     return 0;
 }
 
-static int count_submodule(const struct git *g, const char *prefix, struct places *p,
-                           struct queue *q, struct source_ignored *out, struct err *e)
+static int count_submodule(const struct git *g, const char *prefix, struct queue *q,
+                           struct source_ignored *out, struct err *e)
 {
     AUTO_GIT struct git inner = {.root_fd = -1};
     AUTO_FREE char *directory = NULL;
+    const struct look l = {.git = &inner, .prefix = prefix, .submodules = q, .out = out};
 
     if (asprintf(&directory, "%s/%s", g->root, prefix) < 0) {
         directory = NULL;
         return no_memory(e);
     }
     if (git_open(directory, g->path, NULL, &inner, e) < 0 ||
-        count_in(&inner, prefix, p, out, e) < 0 || queue_submodules(&inner, prefix, q, e) < 0)
+        queue_submodules(&inner, prefix, q, e) < 0 || count_in(&l, e) < 0)
         return err_wrap(e, "submodule %s", prefix);
     return 0;
 }
@@ -171,19 +190,20 @@ int source_count_ignored(const struct git *g, const char *run_directory,
                          struct source_ignored *out, struct err *e)
 {
     struct source_ignored found = {.n = 0};
-    struct places p = {.own = NULL};
     struct queue q = {.n = 0};
-    int r = find_places(g, run_directory, &p, e);
+    AUTO_FREE char *own = NULL;
+    struct look l = {.git = g, .prefix = "", .submodules = &q, .out = &found};
+    int r = find_own(g, run_directory, &own, e);
 
-    if (r == 0)
-        r = count_in(g, "", &p, &found, e);
+    l.own = own;
     if (r == 0)
         r = queue_submodules(g, "", &q, e);
+    if (r == 0)
+        r = count_in(&l, e);
     for (size_t i = 0; r == 0 && i < q.n; i++)
-        r = count_submodule(g, q.prefixes[i], &p, &q, &found, e);
+        r = count_submodule(g, q.prefixes[i], &q, &found, e);
     for (size_t i = 0; i < q.n; i++)
         free(q.prefixes[i]);
-    free(p.parent);
     if (r < 0)
         return -1;
     *out = found;

@@ -360,12 +360,12 @@ static void assert_ignored(const char *dir, const char *run_directory, size_t n,
     if (source_count_ignored(&g, run, &found, &e) < 0)
         fail_msg("%s", e.text);
     assert_int_equal(found.n, n);
-    assert_string_equal(found.names, names);
+    assert_string_equal(found.list.text, names);
     free(run);
     git_close(&g);
 }
 
-static void ignored_files_are_counted_but_for_run_directories(void **state)
+static void ignored_files_are_counted_but_for_the_run_directory(void **state)
 {
     char *dir = new_repo();
     char *inner = new_repo();
@@ -375,17 +375,17 @@ static void ignored_files_are_counted_but_for_run_directories(void **state)
     test_write_text(dir, "target/bench", "1");
     assert_ignored(dir, NULL, 1, "target/bench");
     assert_ignored(dir, "elsewhere/run", 1, "target/bench");
-    /* Run directories: the run's own, and what looks like one beside it. */
+    /* The run's own directory is being written; what looks like one may be planted, or hold what is
+     * built. */
     test_write_text(dir, "target/b.partial/definition.json", "1");
-    test_write_text(dir, "target/a/definition.json", "1");
-    test_write_text(dir, "target/a/source-at-start.json", "1");
-    test_write_text(dir, "target/a/results/report.json", "1");
     assert_ignored(dir, "target/b", 1, "target/bench");
-    test_write_text(dir, "target/c/definition.json", "1"); /* no run directory */
-    assert_ignored(dir, "target/b", 2, "target/bench, target/c/definition.json");
-    assert_ignored(dir, NULL, 6,
-                   "target/a/definition.json, target/a/results/report.json, "
-                   "target/a/source-at-start.json, …");
+    test_write_text(dir, "target/a/definition.json", "{}");
+    test_write_text(dir, "target/a/source-at-start.json", "{}");
+    test_write_text(dir, "target/a/fast.c", "1");
+    assert_ignored(dir, "target/b", 4,
+                   "target/a/definition.json, target/a/fast.c, target/a/source-at-start.json, …");
+    assert_ignored(dir, NULL, 5,
+                   "target/a/definition.json, target/a/fast.c, target/a/source-at-start.json, …");
     /* Tracked, though a rule ignores it: source, and seen by the fingerprint. */
     GIT(dir, "add", "-f", "target");
     assert_ignored(dir, NULL, 0, "");
@@ -393,7 +393,8 @@ static void ignored_files_are_counted_but_for_run_directories(void **state)
     /* What a submodule ignores lies in this tree. */
     GIT(dir, "submodule", "--quiet", "add", inner, "sub");
     test_write_text(dir, "sub/target/local.h", "1");
-    assert_ignored(dir, "target/b", 3, "target/bench, target/c/definition.json, sub/target/local.h");
+    assert_ignored(dir, "target/a", 6,
+                   "target/a/definition.json, target/a/fast.c, target/a/source-at-start.json, …");
     /* A repository of its own that is ignored is no way out. */
     test_write_text(inner, "target/nested/x", "1");
     char *nested = test_join(inner, "target/nested");
@@ -401,6 +402,27 @@ static void ignored_files_are_counted_but_for_run_directories(void **state)
     GIT(nested, "init", "-q", "-b", "main", ".");
     assert_ignored(inner, NULL, 1, "target/nested/");
     free(nested);
+    test_dir_free(inner);
+    test_dir_free(dir);
+}
+
+/* git lists nothing that lies below a directory named .git, repository or not. */
+static void files_below_a_git_directory_are_counted(void **state)
+{
+    char *dir = new_repo();
+    char *inner = new_repo();
+
+    (void) state;
+    test_write_text(dir, "nest/.git/evil.c", "1");
+    assert_false(is_dirty(dir, NULL)); /* what git says */
+    assert_ignored(dir, NULL, 1, "nest/.git/evil.c");
+    test_write_text(dir, "src/main.c", "1");
+    test_write_text(dir, "src/.git/deep/evil.c", "1");
+    assert_ignored(dir, NULL, 2, "nest/.git/evil.c, src/.git/deep/evil.c");
+    /* A submodule's own, and the repository's, hold what git keeps there. */
+    GIT(dir, "submodule", "--quiet", "add", inner, "sub");
+    test_write_text(dir, "sub/x/.git/evil.c", "1");
+    assert_ignored(dir, NULL, 3, "nest/.git/evil.c, src/.git/deep/evil.c, sub/x/.git/evil.c");
     test_dir_free(inner);
     test_dir_free(dir);
 }
@@ -683,7 +705,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(line_end_attributes_of_the_tree_are_no_change),
         cmocka_unit_test(local_filters_hide_nothing),
         cmocka_unit_test(conversions_count_as_a_fresh_checkout_makes_them),
-        cmocka_unit_test(ignored_files_are_counted_but_for_run_directories),
+        cmocka_unit_test(ignored_files_are_counted_but_for_the_run_directory),
+        cmocka_unit_test(files_below_a_git_directory_are_counted),
         cmocka_unit_test(files_in_a_submodule_not_checked_out_are_a_change),
         cmocka_unit_test(submodules_and_nested_repositories_are_read),
         cmocka_unit_test(parents_are_recorded),
