@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <linux/openat2.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,30 +13,9 @@
 
 #include "runner/checkout.h"
 #include "runner/scratch.h"
+#include "runner/source_list.h"
 
-#define PATHS_MAX ((size_t) 4 << 20)
 #define REPOSITORIES_MAX 64 /* the tree and its submodules, whatever their nesting */
-#define MODE_SIZE 8
-
-/* One path, with what HEAD and the index say about it. */
-struct entry {
-    const char *path; /* borrowed from git's output, or owned by `extra` */
-    bool in_head, in_index, on_disk;
-    char head_mode[MODE_SIZE], index_mode[MODE_SIZE];
-    const char *head_oid, *index_oid; /* borrowed, not NUL-ended: SOURCE_OID_SIZE - 1 at most */
-    size_t oid_len;
-    /* What the work tree showed: something else than HEAD's, or a file with other bytes than
-     * HEAD's blob, which a checkout may have converted. */
-    bool differs, other_bytes;
-    struct digest bytes; /* of a regular file */
-};
-
-struct entries {
-    struct entry *items;
-    size_t n, cap;
-    char **extra; /* heap strings of paths found by walking */
-    size_t n_extra;
-};
 
 struct repository {
     char *prefix; /* path below the outermost root, "" for itself */
@@ -54,174 +32,6 @@ struct walk {
 static int no_memory(struct err *e)
 {
     return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
-}
-
-static void entries_fini(struct entries *l)
-{
-    for (size_t i = 0; i < l->n_extra; i++)
-        free(l->extra[i]);
-    free(l->extra);
-    free(l->items);
-    *l = (struct entries){.n = 0};
-}
-
-static struct entry *entries_add(struct entries *l, const char *path, struct err *e)
-{
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 256;
-        struct entry *grown = l->n < PATHS_MAX ? realloc(l->items, cap * sizeof(*grown)) : NULL;
-
-        if (!grown) {
-            (void) err_set(e, ERR_LIMIT, "source.paths", "too many paths, or out of memory");
-            return NULL;
-        }
-        l->items = grown;
-        l->cap = cap;
-    }
-    l->items[l->n] = (struct entry){.path = path};
-    return &l->items[l->n++];
-}
-
-/* "MODE TYPE OID\tPATH" (ls-tree) or "MODE OID STAGE\tPATH" (ls-files -s). */
-static int add_listed(struct entries *l, char *record, bool head, struct err *e)
-{
-    char *tab = strchr(record, '\t');
-    size_t mode_len = strcspn(record, " ");
-    const char *oid = record + mode_len + 1;
-    struct entry *x;
-
-    if (!tab || mode_len >= MODE_SIZE)
-        return err_set(e, ERR_INPUT, "source.list", "git's list of files is malformed");
-    if (head)
-        oid += strcspn(oid, " ") + 1;
-    x = entries_add(l, tab + 1, e);
-    if (!x)
-        return -1;
-    memcpy(head ? x->head_mode : x->index_mode, record, mode_len);
-    x->oid_len = strcspn(oid, " \t");
-    x->in_head = head;
-    x->in_index = !head;
-    *(head ? &x->head_oid : &x->index_oid) = oid;
-    return 0;
-}
-
-static int add_records(struct entries *l, struct git_output *o, bool head, struct err *e)
-{
-    for (char *p = o->data; p < o->data + o->len; p += strlen(p) + 1)
-        if (add_listed(l, p, head, e) < 0)
-            return -1;
-    return 0;
-}
-
-static int by_path(const void *a, const void *b)
-{
-    const struct entry *x = a;
-    const struct entry *y = b;
-
-    return strcmp(x->path, y->path);
-}
-
-/* Sorts, and makes one entry of all that name the same path. */
-static void entries_merge(struct entries *l)
-{
-    size_t kept = 0;
-
-    if (l->n == 0)
-        return;
-    qsort(l->items, l->n, sizeof(*l->items), by_path);
-    for (size_t i = 1; i < l->n; i++) {
-        struct entry *to = &l->items[kept];
-        const struct entry *from = &l->items[i];
-
-        if (strcmp(to->path, from->path) != 0) {
-            l->items[++kept] = *from;
-            continue;
-        }
-        to->on_disk = to->on_disk || from->on_disk;
-        if (from->in_head) {
-            to->in_head = true;
-            to->head_oid = from->head_oid;
-            to->oid_len = from->oid_len;
-            memcpy(to->head_mode, from->head_mode, MODE_SIZE);
-        }
-        if (from->in_index) {
-            to->in_index = true;
-            to->index_oid = from->index_oid;
-            memcpy(to->index_mode, from->index_mode, MODE_SIZE);
-            if (!to->in_head)
-                to->oid_len = from->oid_len;
-        }
-    }
-    l->n = kept + 1;
-}
-
-/* An untracked repository of its own: git does not list what is in it, so every file below is read.
- */
-static int add_nested(struct entries *l, const struct git *g, const char *dir, struct err *e)
-{
-    AUTO_FREE char *root = NULL;
-    size_t skip = strlen(g->root) + 1;
-    FTSENT *f;
-    int r = 0;
-
-    if (asprintf(&root, "%s/%s", g->root, dir) < 0) {
-        root = NULL;
-        return no_memory(e);
-    }
-    root[strlen(root) - 1] = '\0'; /* git ends it with '/' */
-    char *const roots[] = {root, NULL};
-    FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-
-    if (!fts)
-        return err_errno(e, "source.walk", "cannot read '%s'", dir);
-    while (r == 0 && (f = fts_read(fts)) != NULL) {
-        if (f->fts_info == FTS_D && !strcmp(f->fts_name, ".git")) {
-            (void) fts_set(fts, f, FTS_SKIP); /* fails only for an unknown instruction */
-        } else if (f->fts_info == FTS_DNR || f->fts_info == FTS_ERR) {
-            errno = f->fts_errno;
-            r = err_errno(e, "source.walk", "cannot read '%s'", f->fts_path + skip);
-        } else if (f->fts_info != FTS_D && f->fts_info != FTS_DP) {
-            char **grown = realloc(l->extra, (l->n_extra + 1) * sizeof(*grown));
-            char *copy = strdup(f->fts_path + skip);
-
-            if (grown)
-                l->extra = grown;
-            if (!grown || !copy) {
-                free(copy);
-                r = no_memory(e);
-                break;
-            }
-            l->extra[l->n_extra++] = copy;
-            struct entry *x = entries_add(l, copy, e);
-
-            if (x)
-                x->on_disk = true;
-            else
-                r = -1;
-        }
-    }
-    (void) fts_close(fts); /* nothing was written */
-    return r;
-}
-
-static int add_untracked(struct entries *l, const struct git *g, struct git_output *o,
-                         struct err *e)
-{
-    for (char *p = o->data; p < o->data + o->len; p += strlen(p) + 1) {
-        size_t len = strlen(p);
-
-        if (len > 0 && p[len - 1] == '/') {
-            if (add_nested(l, g, p, e) < 0)
-                return -1;
-            continue;
-        }
-        struct entry *x = entries_add(l, p, e);
-
-        if (!x)
-            return -1;
-        x->on_disk = true;
-    }
-    return 0;
 }
 
 /* Opens a path for looking only; its parents must be real directories. -1 with errno. */
@@ -253,12 +63,12 @@ static int hash_regular(int look_fd, const char *path, size_t blob_len, struct d
     return 0;
 }
 
-static bool is_head_blob(const struct entry *x, const char *blob)
+static bool is_head_blob(const struct source_path *x, const char *blob)
 {
     return strlen(blob) == x->oid_len && memcmp(blob, x->head_oid, x->oid_len) == 0;
 }
 
-static int frame_link(struct digest_state *d, int look_fd, struct entry *x, struct err *e)
+static int frame_link(struct digest_state *d, int look_fd, struct source_path *x, struct err *e)
 {
     char target[PATH_MAX];
     char blob[DIGEST_HEX_SIZE];
@@ -284,7 +94,7 @@ static bool is_gone(int error)
 
 /* Mode and content of one path as the work tree has it; git's own idea of what changed is not
  * asked. */
-static int frame_on_disk(struct walk *w, const struct git *g, struct entry *x, struct err *e)
+static int frame_on_disk(struct walk *w, const struct git *g, struct source_path *x, struct err *e)
 {
     struct stat st;
     char blob[DIGEST_HEX_SIZE];
@@ -349,7 +159,7 @@ static bool is_empty_directory(const struct git *g, const char *path)
 
 /* A submodule: its checked-out commit here, its own tree later, after all paths of this one. */
 static int frame_submodule(struct walk *w, const struct git *g, const char *prefix,
-                           const struct entry *x, struct err *e)
+                           const struct source_path *x, struct err *e)
 {
     const char *oid = x->in_head ? x->head_oid : x->index_oid;
     char *full = NULL;
@@ -376,7 +186,7 @@ static int frame_submodule(struct walk *w, const struct git *g, const char *pref
 }
 
 static int frame_entry(struct walk *w, const struct git *g, const char *prefix,
-                       struct entry *x, struct err *e)
+                       struct source_path *x, struct err *e)
 {
     const char *mode = x->in_head ? x->head_mode : x->index_mode;
 
@@ -390,7 +200,7 @@ static int frame_entry(struct walk *w, const struct git *g, const char *prefix,
                                    : frame_on_disk(w, g, x, e);
 }
 
-static bool index_differs(const struct entry *x)
+static bool index_differs(const struct source_path *x)
 {
     if (x->in_head != x->in_index)
         return x->in_head || x->in_index;
@@ -398,10 +208,10 @@ static bool index_differs(const struct entry *x)
                           memcmp(x->head_oid, x->index_oid, x->oid_len) != 0);
 }
 
-static void frame_index(struct walk *w, const struct entries *l)
+static void frame_index(struct walk *w, const struct source_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        const struct entry *x = &l->items[i];
+        const struct source_path *x = &l->items[i];
 
         if (!index_differs(x))
             continue;
@@ -413,25 +223,8 @@ static void frame_index(struct walk *w, const struct entries *l)
     }
 }
 
-static int list_paths(const struct git *g, struct git_output o[3], struct entries *l, struct err *e)
-{
-    static const char *const head[] = {"ls-tree", "-r", "-z", "--full-tree", "HEAD", NULL};
-    static const char *const index[] = {"ls-files", "-s", "-z", NULL};
-    static const char *const others[] = {"ls-files", "--others",
-                                         "--exclude-per-directory=.gitignore", "-z", NULL};
-
-    if (git_run(g, head, false, &o[0], e) < 0 || git_run(g, index, false, &o[1], e) < 0 ||
-        git_run(g, others, false, &o[2], e) < 0)
-        return -1;
-    if (add_records(l, &o[0], true, e) < 0 || add_records(l, &o[1], false, e) < 0 ||
-        add_untracked(l, g, &o[2], e) < 0)
-        return -1;
-    entries_merge(l);
-    return 0;
-}
-
 /* Only attributes that HEAD itself holds may make a checkout write other bytes than the blob's. */
-static bool has_attributes(const struct entries *l)
+static bool has_attributes(const struct source_list *l)
 {
     static const char name[] = ".gitattributes";
 
@@ -445,11 +238,11 @@ static bool has_attributes(const struct entries *l)
 }
 
 /* Do the files with other bytes than their blobs have those of a fresh checkout? */
-static int compare_fresh(const struct git *fresh, const struct entries *l, bool *out_differ,
+static int compare_fresh(const struct git *fresh, const struct source_list *l, bool *out_differ,
                          struct err *e)
 {
     for (size_t i = 0; i < l->n && !*out_differ; i++) {
-        const struct entry *x = &l->items[i];
+        const struct source_path *x = &l->items[i];
         char blob[DIGEST_HEX_SIZE];
         struct digest bytes;
         struct stat st;
@@ -469,7 +262,7 @@ static int compare_fresh(const struct git *fresh, const struct entries *l, bool 
     return 0;
 }
 
-static int differs_from_fresh(const struct git *g, const char *commit, const struct entries *l,
+static int differs_from_fresh(const struct git *g, const char *commit, const struct source_list *l,
                               bool *out_differ, struct err *e)
 {
     AUTO_SCRATCH struct scratch dir = {.fd = -1};
@@ -489,7 +282,7 @@ static int differs_from_fresh(const struct git *g, const char *commit, const str
 
 /* Does any path of HEAD differ on disk? No setting, attribute file or filter of this repository, no
  * flag and no cached time stamp of its index is asked: bytes are compared. */
-static int differs_from_head(const struct git *g, const char *commit, const struct entries *l,
+static int differs_from_head(const struct git *g, const char *commit, const struct source_list *l,
                              bool *out, struct err *e)
 {
     bool other_bytes = false;
@@ -512,10 +305,9 @@ static int differs_from_head(const struct git *g, const char *commit, const stru
 static int take_repository(struct walk *w, const struct git *g, const char *commit,
                            const char *prefix, struct err *e)
 {
-    struct git_output o[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
-    struct entries l = {.n = 0};
+    AUTO_SOURCE_LIST struct source_list l = {.n = 0};
     bool differs = false;
-    int r = list_paths(g, o, &l, e);
+    int r = source_list_read(g, &l, e);
 
     for (size_t i = 0; r == 0 && i < l.n; i++) {
         r = frame_entry(w, g, prefix, &l.items[i], e);
@@ -528,9 +320,6 @@ static int take_repository(struct walk *w, const struct git *g, const char *comm
         frame_index(w, &l);
         w->source->dirty = w->source->dirty || differs;
     }
-    entries_fini(&l);
-    for (size_t i = 0; i < ARRAY_LEN(o); i++)
-        git_output_fini(&o[i]);
     return r;
 }
 
