@@ -11,15 +11,13 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/file.h"
-#include "base/json_in.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "evidence/dsse.h"
 #include "evidence/manifest.h"
 #include "runner/http.h"
+#include "runner/push_answer.h"
 
 #define TOKEN_MAX LIMIT_KIB(4)
-#define VERDICT_SCHEMA "cleanrun-verdict/1"
 #define TAR_BLOCK 512
 #define TAR_SIZE_AT 124
 #define TAR_SIZE_LEN 11
@@ -135,20 +133,6 @@ int push_verdict_exit(const char *word)
     return verdict_parse(word, &v) ? verdict_exit(v) : EXIT_ERROR;
 }
 
-/* "detail" of a problem document, or the first bytes of whatever came. */
-static void explain(const struct http_reply *r, char *out, size_t size)
-{
-    AUTO_JSON cJSON *j = NULL;
-    struct err ignored = ERR_INIT;
-    const cJSON *detail = NULL;
-
-    if (json_parse(r->body, r->len, NULL, &j, &ignored) == 0)
-        detail = json_get(j, "detail") ? json_get(j, "detail") : json_get(j, "title");
-    (void) snprintf(out, size, "%s",
-                    detail && cJSON_IsString(detail) ? detail->valuestring
-                                                     : "no explanation"); /* may be cut */
-}
-
 char *push_page(const char *server, const char *page)
 {
     return page[0] == '/' ? push_url(server, "%s", page) : strdup(page);
@@ -165,35 +149,7 @@ const char *push_hint(long status, const struct push_target *t)
     return "";
 }
 
-struct upload {
-    struct cli *c;
-    const struct push_target *target;
-    const char *archive;
-    const char *project, *gate;
-    const struct manifest *manifest; /* NULL: it cannot be read */
-    const char *token;
-    int fd;
-    uint64_t size;
-    struct digest digest;
-};
-
-/* What a refusing status means for the caller. */
-static int refused(const struct upload *u, const char *step, const struct http_reply *r,
-                   struct err *e)
-{
-    char why[300];
-    enum err_kind kind = ERR_USAGE;
-
-    explain(r, why, sizeof(why));
-    if (r->status >= 500 || r->status == 429)
-        kind = ERR_BUSY;
-    else if (r->status == 409 || r->status == 422)
-        kind = ERR_TRUST;
-    return err_set(e, kind, "push.refused", "%s for %s: the server answered %ld: %s%s", step,
-                   u->project, r->status, why, push_hint(r->status, u->target));
-}
-
-static int put_blob(const struct upload *u, struct err *e)
+static int put_blob(const struct push_upload *u, struct err *e)
 {
     char hex[DIGEST_HEX_SIZE];
     AUTO_FREE char *url = NULL;
@@ -215,10 +171,10 @@ static int put_blob(const struct upload *u, struct err *e)
         return -1;
     return reply.status == 200 || reply.status == 201
                ? 0
-               : refused(u, "storing the archive", &reply, e);
+               : push_refused(u, "storing the archive", &reply, e);
 }
 
-static int read_envelope(const struct upload *u, char **out, size_t *out_len, struct err *e)
+static int read_envelope(const struct push_upload *u, char **out, size_t *out_len, struct err *e)
 {
     AUTO_FREE char *beside = NULL;
     const char *path = u->target->attestation;
@@ -233,12 +189,10 @@ static int read_envelope(const struct upload *u, char **out, size_t *out_len, st
     return file_read(path, LIMIT_ENVELOPE, out, out_len, e);
 }
 
-static int post_run(const struct upload *u, struct http_reply *reply, struct err *e)
+static int post_run(struct push_upload *u, struct http_reply *reply, struct err *e)
 {
-    AUTO_FREE char *envelope = NULL;
     AUTO_FREE char *url = NULL;
     char hex[DIGEST_HEX_SIZE];
-    size_t len = 0;
 
     /* The archive is named, so that the server can tell when the envelope is about another one. */
     digest_hex(&u->digest, hex);
@@ -246,175 +200,17 @@ static int post_run(const struct upload *u, struct http_reply *reply, struct err
                    u->project, u->gate, hex);
     if (!url)
         return err_set(e, ERR_USAGE, "push.url", "the server's address is too long");
-    if (read_envelope(u, &envelope, &len, e) < 0)
+    if (read_envelope(u, &u->envelope, &u->envelope_len, e) < 0)
         return -1;
     struct http_request q = {.method = "POST",
                              .url = url,
                              .token = u->token,
                              .content_type = "application/vnd.dsse+json",
-                             .body = envelope,
-                             .body_len = len,
+                             .body = u->envelope,
+                             .body_len = u->envelope_len,
                              .file_fd = -1};
 
     return http_retry(&q, reply, e);
-}
-
-/* Who signed is what has to be registered. */
-static void tell_signer(const struct upload *u)
-{
-    AUTO_FREE char *envelope = NULL;
-    AUTO_DSSE struct dsse d = {.payload = NULL};
-    struct err ignored = ERR_INIT;
-    size_t len = 0;
-
-    if (read_envelope(u, &envelope, &len, &ignored) < 0 ||
-        dsse_parse(envelope, len, &d, &ignored) < 0)
-        return;
-    for (size_t i = 0; i < d.n; i++)
-        if (d.signatures[i].keyid[0])
-            cli_say(u->c,
-                    "the archive is signed with key %.100s; if the server does not know it, its "
-                    "administrator registers this runner's key with: cleanrun-server runner add "
-                    "NAME --class CLASS --key PUB.pem --project %s",
-                    d.signatures[i].keyid, u->project);
-}
-
-/* Why it is INVALID: told even when nothing else is. */
-static void tell_refusal(const struct upload *u, const cJSON *document)
-{
-    const cJSON *detail = json_get(document, "detail");
-    const cJSON *reason = NULL;
-    bool of_key = false;
-    size_t n = 0;
-
-    cJSON_ArrayForEach(reason, json_get(document, "reasons"))
-    {
-        const cJSON *code = json_get(reason, "code");
-        const cJSON *text = json_get(reason, "text");
-
-        /* a broken standard error is no reason to stop */
-        (void) fprintf(u->c->err, "  %-22s %s\n", cJSON_IsString(code) ? code->valuestring : "?",
-                       cJSON_IsString(text) ? text->valuestring : "");
-        of_key = of_key || (cJSON_IsString(code) && strcmp(code->valuestring, "IN-KEY") == 0);
-        n++;
-    }
-    if (n == 0)
-        (void) fprintf(u->c->err, "%s\n",
-                       cJSON_IsString(detail) ? detail->valuestring : "no explanation");
-    if (of_key)
-        tell_signer(u);
-}
-
-static void tell_reasons(struct cli *c, const cJSON *document)
-{
-    const cJSON *reason = NULL;
-
-    cJSON_ArrayForEach(reason, json_get(document, "reasons"))
-    {
-        const cJSON *code = json_get(reason, "code");
-        const cJSON *text = json_get(reason, "text");
-
-        cli_say(c, "  %-22s %s", cJSON_IsString(code) ? code->valuestring : "?",
-                cJSON_IsString(text) ? text->valuestring : "");
-    }
-}
-
-/* What stands in the commit's check instead of this run's OK decides, so that measuring again until
- * it is green gains nothing where only the exit code is looked at. */
-static void tell_check(struct cli *c, const cJSON *document, int *io_exit)
-{
-    const cJSON *check = json_get(document, "check");
-    const cJSON *text = json_get(check, "description");
-    const cJSON *run = json_get(check, "run");
-    const cJSON *word = json_get(check, "verdict");
-
-    if (check && *io_exit == EXIT_OK)
-        *io_exit = push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL);
-    if (cJSON_IsString(text))
-        cli_say(c, "%s (run %s)", text->valuestring, cJSON_IsString(run) ? run->valuestring : "?");
-}
-
-static int unsound(const char *what, struct err *e)
-{
-    return err_set(e, ERR_BUSY, "push.answer",
-                   "the server's answer is no verdict on this run: %s; nothing is known of it",
-                   what);
-}
-
-static bool says(const cJSON *document, const char *key, const char *expected)
-{
-    const cJSON *j = json_get(document, key);
-
-    return cJSON_IsString(j) && strcmp(j->valuestring, expected) == 0;
-}
-
-/* Whatever answers with 200 may be something else than this server, or of something else than what
- * was sent. What stands behind a run id is one archive for ever (the server answers 409 for
- * another one). */
-static int check_answer(const struct upload *u, const cJSON *document, struct err *e)
-{
-    const cJSON *word = json_get(document, "verdict");
-    enum verdict v;
-
-    if (!says(document, "schema", VERDICT_SCHEMA))
-        return unsound("it has not the schema " VERDICT_SCHEMA, e);
-    if (!says(document, "project", u->project) || !says(document, "gate", u->gate))
-        return unsound("it is of another project or gate", e);
-    if (!u->manifest)
-        return unsound("the archive's manifest cannot be read, so no server can judge it", e);
-    if (!says(document, "run", u->manifest->run))
-        return unsound("it is of another run", e);
-    if (!says(document, "commit", u->manifest->commit))
-        return unsound("it is of another commit", e);
-    if (!cJSON_IsNull(word) && !(cJSON_IsString(word) && verdict_parse(word->valuestring, &v)))
-        return unsound("its verdict is no word that is known here", e);
-    return 0;
-}
-
-/* 200 and 201 carry the verdict; 422 a problem with reasons, which is the verdict INVALID. */
-static int tell_verdict(const struct upload *u, const struct http_reply *reply, int *out_exit,
-                        struct err *e)
-{
-    AUTO_JSON cJSON *j = NULL;
-    struct json_limits limits = {.max_bytes = LIMIT_MIB(16)};
-    bool judged = reply->status == 200 || reply->status == 201;
-
-    if (!judged && reply->status != 422)
-        return refused(u, "submitting the run", reply, e);
-    if (json_parse(reply->body, reply->len, &limits, &j, e) < 0)
-        return unsound("it is no JSON", e);
-    if (judged && check_answer(u, j, e) < 0)
-        return -1;
-    const cJSON *word = json_get(j, "verdict");
-    const cJSON *text = json_get(j, "description");
-
-    *out_exit =
-        judged ? push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL) : EXIT_INVALID;
-    if (u->target->json) {
-        if (cli_write_text(u->c, NULL, reply->body, reply->len, e) < 0)
-            return -1;
-    } else {
-        (void) fprintf(u->c->out, "%s\n",
-                       !judged                ? "INVALID"
-                       : cJSON_IsString(word) ? word->valuestring
-                                              : "no verdict"); /* flushed and checked by main */
-    }
-    if (!judged) {
-        tell_refusal(u, j);
-        return 0;
-    }
-    if (cJSON_IsString(text))
-        cli_say(u->c, "%s", text->valuestring);
-    tell_reasons(u->c, j);
-    tell_check(u->c, j, out_exit);
-    const cJSON *page = json_get(json_get(j, "links"), "page");
-
-    if (cJSON_IsString(page)) {
-        AUTO_FREE char *url = push_page(u->target->server, page->valuestring);
-
-        cli_say(u->c, "%s", url ? url : page->valuestring);
-    }
-    return 0;
 }
 
 static int check_target(const struct push_target *t, struct err *e)
@@ -440,7 +236,7 @@ int push_check_server(const struct push_target *t, struct err *e)
     AUTO_FREE char *token = NULL;
     AUTO_FREE char *url = NULL;
     AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
-    struct upload u = {.target = t, .project = t->project};
+    struct push_upload u = {.target = t, .project = t->project};
 
     if (check_target(t, e) < 0 || push_read_token(t->token_file, &token, e) < 0)
         return -1;
@@ -452,13 +248,13 @@ int push_check_server(const struct push_target *t, struct err *e)
     if (http_retry(&q, &reply, e) < 0)
         return -1;
     /* A token that may only upload may not read: that is no fault of it. */
-    return reply.status == 200 || reply.status == 403 ? 0 : refused(&u, "asking", &reply, e);
+    return reply.status == 200 || reply.status == 403 ? 0 : push_refused(&u, "asking", &reply, e);
 }
 
 /* What is asked for on the command line against what the archive says of itself: known before
  * anything is sent. A damaged archive may still be sent when both names are given: the server is
  * the judge. */
-static int choose_names(struct upload *u, struct manifest *m, struct err *e)
+static int choose_names(struct push_upload *u, struct manifest *m, struct err *e)
 {
     const struct push_target *t = u->target;
     struct err unreadable = ERR_INIT;
@@ -490,7 +286,7 @@ static int choose_names(struct upload *u, struct manifest *m, struct err *e)
 int push_archive(struct cli *c, const char *archive, const struct push_target *t, int *out_exit,
                  struct err *e)
 {
-    struct upload u = {.c = c, .target = t, .archive = archive};
+    struct push_upload u = {.c = c, .target = t, .archive = archive};
     AUTO_MANIFEST struct manifest manifest = {.document = NULL};
     AUTO_FREE char *token = NULL;
     AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
@@ -505,7 +301,10 @@ int push_archive(struct cli *c, const char *archive, const struct push_target *t
     if (choose_names(&u, &manifest, e) < 0)
         return -1;
     u.token = token;
-    if (put_blob(&u, e) < 0 || post_run(&u, &reply, e) < 0)
-        return -1;
-    return tell_verdict(&u, &reply, out_exit, e);
+    int r = put_blob(&u, e) < 0 || post_run(&u, &reply, e) < 0
+                ? -1
+                : push_tell_verdict(&u, &reply, out_exit, e);
+
+    free(u.envelope);
+    return r;
 }
