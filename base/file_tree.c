@@ -84,6 +84,26 @@ static int next_entry(DIR *dir, struct dirent **out, struct err *e)
     return 0;
 }
 
+/* The next entry of the innermost directory that has one left; *out NULL when the walk is over.
+ * again: a directory that is come back to is read from its start, since what was gone down into
+ * stands in it still. */
+static int walk_next(struct walk *w, bool again, struct dirent **out, struct err *e)
+{
+    struct dirent *entry = NULL;
+
+    while (w->depth > 0) {
+        if (next_entry(walk_dir(w), &entry, e) < 0)
+            return -1;
+        if (entry)
+            break;
+        walk_up(w);
+        if (again && w->depth > 0)
+            rewinddir(walk_dir(w));
+    }
+    *out = entry;
+    return 0;
+}
+
 /* S_IFREG, S_IFDIR, …; 0 with *e when it cannot be found out. */
 static mode_t entry_kind(DIR *dir, const struct dirent *entry, struct err *e)
 {
@@ -171,21 +191,17 @@ int file_list_at(int dirfd, size_t max, struct file_list *out, struct err *e)
 {
     AUTO_WALK struct walk w = {.depth = 0};
     AUTO_FILE_LIST struct file_list list = {0};
+    struct dirent *entry = NULL;
     size_t cap = 0;
 
     buf_init(&w.path, PATH_BYTES);
     if (walk_down(&w, dirfd, ".", LIST_DEPTH, e) < 0)
         return -1;
-    while (w.depth > 0) {
-        struct dirent *entry = NULL;
-
-        if (next_entry(walk_dir(&w), &entry, e) < 0)
+    do {
+        if (walk_next(&w, false, &entry, e) < 0 ||
+            (entry && list_entry(&w, entry, &list, &cap, max, e) < 0))
             return -1;
-        if (!entry)
-            walk_up(&w);
-        else if (list_entry(&w, entry, &list, &cap, max, e) < 0)
-            return -1;
-    }
+    } while (entry);
     if (list.n > 0)
         qsort(list.names, list.n, sizeof(*list.names), by_bytes);
     *out = list;
@@ -250,24 +266,15 @@ static int remove_entry(struct walk *w, const struct dirent *entry, struct err *
 static int empty(int dirfd, const char *name, size_t *out_files, struct err *e)
 {
     AUTO_WALK struct walk w = {.depth = 0};
+    struct dirent *entry = NULL;
 
     unlock(dirfd, name);
     if (walk_down(&w, dirfd, name, REMOVE_DEPTH, e) < 0)
         return -1;
-    while (w.depth > 0) {
-        struct dirent *entry = NULL;
-
-        if (next_entry(walk_dir(&w), &entry, e) < 0)
+    do {
+        if (walk_next(&w, true, &entry, e) < 0 || (entry && remove_entry(&w, entry, e) < 0))
             return -1;
-        if (entry) {
-            if (remove_entry(&w, entry, e) < 0)
-                return -1;
-            continue;
-        }
-        walk_up(&w);
-        if (w.depth > 0)
-            rewinddir(walk_dir(&w));
-    }
+    } while (entry);
     *out_files = w.files;
     return 0;
 }
@@ -298,21 +305,17 @@ static int prune_entry(struct walk *w, const struct dirent *entry, size_t max_de
 int file_prune_at(int dirfd, const char *name, size_t max_depth, size_t *out_files, struct err *e)
 {
     AUTO_WALK struct walk w = {.depth = 0};
+    struct dirent *entry = NULL;
 
     assert(max_depth > 0 && max_depth <= REMOVE_DEPTH);
     unlock(dirfd, name);
     if (walk_down(&w, dirfd, name, REMOVE_DEPTH, e) < 0)
         return -1;
-    while (w.depth > 0) {
-        struct dirent *entry = NULL;
-
-        if (next_entry(walk_dir(&w), &entry, e) < 0)
+    do {
+        if (walk_next(&w, false, &entry, e) < 0 ||
+            (entry && prune_entry(&w, entry, max_depth, e) < 0))
             return -1;
-        if (!entry)
-            walk_up(&w);
-        else if (prune_entry(&w, entry, max_depth, e) < 0)
-            return -1;
-    }
+    } while (entry);
     *out_files = w.files;
     return 0;
 }
