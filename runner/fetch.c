@@ -56,6 +56,21 @@ static int refused(const struct fetch_question *q, const char *what, long status
                    "%s of %s: the server answered %ld%s", what, q->project, status, hint);
 }
 
+/* One document of the server, or with `save` into a file; any other answer than 200 is a refusal.
+ * url: of push_url, NULL is its failure. */
+static int get(const struct fetch_question *q, const char *token, const char *url, const char *what,
+               const struct http_save *save, struct http_reply *reply, struct err *e)
+{
+    if (!url)
+        return err_set(e, ERR_USAGE, "fetch.url", "the server's address is too long");
+    struct http_request request = {
+        .method = "GET", .url = url, .token = token, .file_fd = -1, .save = save};
+
+    if (http_retry(&request, reply, e) < 0)
+        return -1;
+    return reply->status == 200 ? 0 : refused(q, what, reply->status, e);
+}
+
 static int ask(const struct fetch_question *q, const char *token, cJSON **out, struct err *e)
 {
     AUTO_FREE char *url =
@@ -63,14 +78,8 @@ static int ask(const struct fetch_question *q, const char *token, cJSON **out, s
     AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
     struct json_limits limits = {.max_bytes = LIMIT_MIB(16)};
 
-    if (!url)
-        return err_set(e, ERR_USAGE, "fetch.url", "the server's address is too long");
-    struct http_request request = {.method = "GET", .url = url, .token = token, .file_fd = -1};
-
-    if (http_retry(&request, &reply, e) < 0)
+    if (get(q, token, url, "the list of baselines", NULL, &reply, e) < 0)
         return -1;
-    if (reply.status != 200)
-        return refused(q, "the list of baselines", reply.status, e);
     if (json_parse(reply.body, reply.len, &limits, out, e) < 0)
         return unsound("it is no JSON", e);
     return 0;
@@ -131,14 +140,7 @@ static int download(const struct fetch_question *q, const char *token, const str
     AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
     struct http_save save = {.fd = fd, .max = LIMIT_ARCHIVE};
 
-    if (!url)
-        return err_set(e, ERR_USAGE, "fetch.url", "the server's address is too long");
-    struct http_request request = {
-        .method = "GET", .url = url, .token = token, .file_fd = -1, .save = &save};
-
-    if (http_retry(&request, &reply, e) < 0)
-        return -1;
-    return reply.status == 200 ? 0 : refused(q, "the baseline's evidence", reply.status, e);
+    return get(q, token, url, "the baseline's evidence", &save, &reply, e);
 }
 
 /* The detail of the stage that failed. */
@@ -164,14 +166,8 @@ static int check_signature(const struct fetch_question *q, const char *token,
     AUTO_EVIDENCE struct evidence *ev = NULL;
     AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
 
-    if (!url)
-        return err_set(e, ERR_USAGE, "fetch.url", "the server's address is too long");
-    struct http_request request = {.method = "GET", .url = url, .token = token, .file_fd = -1};
-
-    if (http_retry(&request, &reply, e) < 0)
+    if (get(q, token, url, "the baseline's attestation", NULL, &reply, e) < 0)
         return -1;
-    if (reply.status != 200)
-        return refused(q, "the baseline's attestation", reply.status, e);
     struct verify_input in = {
         .archive_fd = fd,
         .archive_digest = &l->archive,
