@@ -69,9 +69,19 @@ struct audit_refusal {
 int audit_refuse(const struct definition *policy, const struct audit_side *baseline, const struct audit_side *current,
                  const struct audit_refusal *why, struct audit *out, struct err *e) MUST_CHECK;
 void audit_fini(struct audit *a);
-/* The document as Markdown in the seed's layout (seed-rvoip §2.9); caller frees. remark: what its reader must know beside it, one
- * line of plain text shown below the status, or NULL. */
-int audit_markdown(const cJSON *document, const char *remark, char **out, size_t *out_len, struct err *e) MUST_CHECK;
+struct audit_link {
+    const char *text;
+    const char *address; /* absolute, of ours */
+};
+struct audit_markdown_options {
+    const char *remark; /* what its reader must know beside it, one line of plain text shown below the status; or NULL */
+    const struct audit_link *links; /* shown below that, in one line */
+    size_t n_links;
+    bool unfolded; /* for a terminal: no <details> */
+};
+/* The document as Markdown, the seed's tables (seed-rvoip §2.9), what decides first; caller frees. options NULL: none. */
+int audit_markdown(const cJSON *document, const struct audit_markdown_options *options, char **out, size_t *out_len,
+                   struct err *e) MUST_CHECK;
 /* Compares a packaged audit document with a recomputed one (verdict, reasons, each comparison's values and verdict);
  * `root` values are ignored. Equal → *out_differs NULL, else {field, packaged, recomputed}. */
 int audit_compare_documents(const cJSON *packaged, const cJSON *recomputed, cJSON **out_differs, struct err *e) MUST_CHECK;

@@ -1,10 +1,12 @@
 /* The audit document as Markdown, in the layout that readers of the seed's reports know (seed-rvoip §2.9). */
 #include <string.h>
 
+#include "audit/comparison_text.h"
 #include "audit/parts.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "base/plain.h"
 
 static const char *text_of(const cJSON *object, const char *key, const char *otherwise)
 {
@@ -29,32 +31,41 @@ static bool is_word(char c)
 
 /* Outside text can form no markup, no table cell, no HTML, no mention and no issue reference. An underscore inside a word
  * is none: names of reports stay as they are. */
-static void escape(struct buf *out, const char *s)
+static void escape_markup(struct buf *out, const char *s)
 {
     char before = 0;
 
     for (; *s; before = *s, s++) {
-        unsigned char c = (unsigned char) *s;
-
-        if (c < 0x20 || c == 0x7f)
-            buf_putc(out, ' ');
-        else if (c == '<')
+        if (*s == '<')
             buf_puts(out, "&lt;");
-        else if (c == '>')
+        else if (*s == '>')
             buf_puts(out, "&gt;");
-        else if (c == '&')
+        else if (*s == '&')
             buf_puts(out, "&amp;");
-        else if (c == '@')
+        else if (*s == '@')
             buf_puts(out, "&#64;");
-        else if (c == '#')
+        else if (*s == '#')
             buf_puts(out, "&#35;");
-        else if (c == '_' && is_word(before) && is_word(s[1]))
+        else if (*s == '_' && is_word(before) && is_word(s[1]))
             buf_putc(out, '_');
-        else if (strchr("\\`*_[]|~!", c))
-            buf_printf(out, "\\%c", c);
+        else if (strchr("\\`*_[]|~!", *s))
+            buf_printf(out, "\\%c", *s);
         else
             buf_putc(out, *s);
     }
+}
+
+/* Nor a line, nor a turned direction. */
+static void escape(struct buf *out, const char *s)
+{
+    AUTO_BUF struct buf plain = { 0 };
+
+    buf_init(&plain, LIMIT_MIB(16));
+    plain_puts(&plain, s);
+    if (plain.failed)
+        buf_fail(out, plain.failure);
+    else
+        escape_markup(out, plain.data ? plain.data : "");
 }
 
 static void escape_value(struct buf *out, const cJSON *v)
@@ -90,18 +101,59 @@ static void side(struct buf *out, const char *name, const cJSON *s)
     buf_puts(out, "\n\n");
 }
 
-static void head(struct buf *out, const cJSON *d, const char *remark)
+static void put_link(struct buf *out, const struct audit_link *l)
+{
+    buf_putc(out, '[');
+    escape(out, l->text);
+    buf_puts(out, "](");
+    for (const char *p = l->address; *p; p++) {
+        if (is_word(*p) || strchr("-._~:/?=&%+,", *p)) /* an address of ours; nothing else can end the link */
+            buf_putc(out, *p);
+        else
+            buf_printf(out, "%%%02X", (unsigned) (unsigned char) *p);
+    }
+    buf_putc(out, ')');
+}
+
+static void put_count(struct buf *out, const cJSON *n)
+{
+    char text[QUANTITY_TEXT];
+
+    quantity_number(cJSON_IsNumber(n) ? n->valuedouble : 0, false, true, text);
+    buf_puts(out, text);
+}
+
+static void head(struct buf *out, const cJSON *d, const struct audit_markdown_options *options)
+{
+    buf_puts(out, "# Performance audit: ");
+    escape(out, text_of(d, "gate", "?"));
+    buf_printf(out, "\n\nstatus: %s\n\n", text_of(d, "verdict", "?"));
+    if (options->remark) {
+        escape(out, options->remark);
+        buf_puts(out, "\n\n");
+    }
+    for (size_t i = 0; i < options->n_links; i++) {
+        buf_puts(out, i ? " · " : "");
+        put_link(out, &options->links[i]);
+    }
+    buf_puts(out, options->n_links ? "\n\n" : "");
+    if (cJSON_IsTrue(json_get(d, "same_executable")))
+        buf_puts(out, cJSON_IsTrue(json_get(d, "same_source"))
+                          ? "same binary and same source: yes, so every difference below is noise\n\n"
+                          : "same binary: the same program file; its source tree differs\n\n");
+    buf_puts(out, "comparisons made: ");
+    put_count(out, json_get(d, "made_comparisons"));
+    buf_puts(out, " of ");
+    put_count(out, json_get(d, "expected_comparisons"));
+    buf_puts(out, "\n");
+}
+
+static void sides(struct buf *out, const cJSON *d)
 {
     const cJSON *reviewed = json_get(json_get(d, "baseline"), "reviewed");
     const cJSON *coverage = json_get(d, "coverage");
 
-    buf_puts(out, "# Performance audit: ");
-    escape(out, text_of(d, "gate", "?"));
-    buf_printf(out, "\n\nstatus: %s\n\n", text_of(d, "verdict", "?"));
-    if (remark) {
-        escape(out, remark);
-        buf_puts(out, "\n\n");
-    }
+    buf_puts(out, "\n## Both sides\n\n");
     side(out, "baseline", json_get(d, "baseline"));
     if (reviewed) {
         buf_puts(out, "reviewed baseline: ");
@@ -109,19 +161,10 @@ static void head(struct buf *out, const cJSON *d, const char *remark)
         buf_printf(out, " (manifest SHA-256 %s)\n\n", text_of(reviewed, "manifest_sha256", "unknown"));
     }
     side(out, "current", json_get(d, "current"));
-    if (cJSON_IsTrue(json_get(d, "same_executable")))
-        buf_puts(out, cJSON_IsTrue(json_get(d, "same_source"))
-                          ? "same binary and same source: yes, so every difference below is noise\n\n"
-                          : "same binary: the same program file; its source tree differs\n\n");
     buf_printf(out, "tolerances: of the definition (policy SHA-256 %s)\n\n",
                text_of(json_get(d, "definition"), "policy_sha256", "unknown"));
-    buf_printf(out, "scenarios compared: %zu (baseline-only: %zu, current-only: %zu)\n\n", length_of(json_get(d, "paths")),
+    buf_printf(out, "scenarios compared: %zu (baseline-only: %zu, current-only: %zu)\n", length_of(json_get(d, "paths")),
                length_of(json_get(coverage, "baseline_only")), length_of(json_get(coverage, "current_only")));
-    buf_puts(out, "comparisons made: ");
-    value_number(out, json_get(d, "made_comparisons") ? json_get(d, "made_comparisons")->valuedouble : 0, 0);
-    buf_puts(out, " of ");
-    value_number(out, json_get(d, "expected_comparisons") ? json_get(d, "expected_comparisons")->valuedouble : 0, 0);
-    buf_puts(out, "\n");
 }
 
 /* What of a list or an object differs, one line each. */
@@ -192,18 +235,21 @@ static void refusals(struct buf *out, const cJSON *reasons)
     }
 }
 
-static void identity(struct buf *out, const cJSON *identity)
+/* What is not the same, or not known, stands in the open; the long list of equal fields is folded. */
+static void identity(struct buf *out, const cJSON *identity, bool folds)
 {
+    size_t equal = length_of(json_get(identity, "equal"));
     const cJSON *row = NULL;
 
     buf_puts(out, "\n## Measurement identity and coverage\n\n");
-    buf_printf(out, "- equal fields: %zu, different: %zu\n", length_of(json_get(identity, "equal")),
-               length_of(json_get(identity, "different")));
+    buf_printf(out, "- equal fields: %zu, different: %zu\n", equal, length_of(json_get(identity, "different")));
     cJSON_ArrayForEach(row, json_get(identity, "inferred"))
     {
+        size_t n = length_of(json_get(row, "fields"));
+
         buf_puts(out, "- inferred for the baseline's ");
         escape(out, text_of(row, "path", "?"));
-        buf_printf(out, ": %zu fields by ", length_of(json_get(row, "fields")));
+        buf_printf(out, ": %zu field%s by ", n, n == 1 ? "" : "s");
         escape(out, text_of(row, "source", "?"));
         buf_putc(out, '\n');
     }
@@ -213,6 +259,12 @@ static void identity(struct buf *out, const cJSON *identity)
         escape(out, text_of(row, "field", "?"));
         buf_putc(out, '\n');
     }
+    if (equal == 0)
+        return;
+    if (folds)
+        buf_printf(out, "\n<details><summary>equal on both sides: %zu field%s</summary>\n\n", equal, equal == 1 ? "" : "s");
+    else
+        buf_puts(out, "\nequal on both sides:\n\n");
     cJSON_ArrayForEach(row, json_get(identity, "equal"))
     {
         buf_puts(out, "- ");
@@ -223,19 +275,35 @@ static void identity(struct buf *out, const cJSON *identity)
         escape_value(out, json_get(row, "value"));
         buf_putc(out, '\n');
     }
+    buf_puts(out, folds ? "\n</details>\n" : "");
 }
 
-static void metric_cell(struct buf *out, const cJSON *row, const char *key)
+static void cell(struct buf *out, const struct comparison_text *t,
+                 void (*put)(struct buf *, const struct comparison_text *))
 {
     AUTO_BUF struct buf text = { 0 };
-    const cJSON *v = json_get(row, key);
 
-    buf_init(&text, LIMIT_KIB(4));
-    if (cJSON_IsNumber(v))
-        value_metric(&text, v->valuedouble, text_of(row, "unit", ""), text_of(row, "label", ""));
-    else
-        buf_puts(&text, "n/a");
-    escape(out, text.data ? text.data : "");
+    buf_init(&text, LIMIT_KIB(64));
+    put(&text, t);
+    escape(out, text.failed || !text.data ? "?" : text.data);
+    buf_puts(out, " | ");
+}
+
+static void table_row(struct buf *out, const cJSON *row, const char *verdict)
+{
+    struct comparison_text t;
+
+    comparison_text(row, true, &t);
+    buf_puts(out, "| ");
+    escape(out, text_of(row, "path", "?"));
+    buf_puts(out, " | ");
+    escape(out, t.label);
+    buf_puts(out, " | ");
+    cell(out, &t, comparison_put_before);
+    cell(out, &t, comparison_put_after);
+    cell(out, &t, comparison_put_change);
+    cell(out, &t, comparison_put_limit);
+    buf_printf(out, "%s |\n", strcmp(verdict, "regression") == 0 ? "REGRESSION" : verdict);
 }
 
 static void table(struct buf *out, const cJSON *comparisons, const char *only)
@@ -247,43 +315,30 @@ static void table(struct buf *out, const cJSON *comparisons, const char *only)
     {
         const char *verdict = text_of(row, "verdict", "?");
 
-        if (only && strcmp(verdict, only) != 0)
-            continue;
-        buf_puts(out, "| ");
-        escape(out, text_of(row, "path", "?"));
-        buf_puts(out, " | ");
-        escape(out, text_of(row, "label", "?"));
-        buf_puts(out, " | ");
-        metric_cell(out, row, "baseline");
-        buf_puts(out, " | ");
-        metric_cell(out, row, "current");
-        buf_puts(out, " | ");
-        value_delta(out, json_get(row, "delta_pct"), 1);
-        buf_puts(out, " | ");
-        if (cJSON_IsTrue(json_get(row, "gated")))
-            metric_cell(out, row, "limit");
-        else
-            buf_puts(out, "none");
-        buf_printf(out, " | %s |\n", strcmp(verdict, "regression") == 0 ? "REGRESSION" : verdict);
+        if (!only || strcmp(verdict, only) == 0)
+            table_row(out, row, verdict);
     }
 }
 
 static void metrics(struct buf *out, const cJSON *comparisons)
 {
     size_t regressed = 0;
+    size_t n = 0;
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, comparisons) regressed += strcmp(text_of(row, "verdict", ""), "regression") == 0 ? 1 : 0;
-    buf_printf(out, "\n## Regressions (%zu)\n\n", regressed);
-    if (regressed > 0)
+    cJSON_ArrayForEach(row, comparisons)
+    {
+        n++;
+        regressed += strcmp(text_of(row, "verdict", ""), "regression") == 0 ? 1 : 0;
+    }
+    if (regressed > 0) {
+        buf_printf(out, "\n## Regressions (%zu)\n\n", regressed);
         table(out, comparisons, "regression");
-    else
-        buf_puts(out, comparisons && comparisons->child ? "none\n" : "none: nothing was compared\n");
-    buf_puts(out, "\n## All metrics\n\n");
-    if (comparisons && comparisons->child)
+    }
+    if (n > regressed) {
+        buf_printf(out, "\n## All metrics (%zu)\n\n", n);
         table(out, comparisons, NULL);
-    else
-        buf_puts(out, "none\n");
+    }
 }
 
 static void notes(struct buf *out, const char *what, const cJSON *list, const char *key)
@@ -303,22 +358,37 @@ static void notes(struct buf *out, const char *what, const cJSON *list, const ch
     }
 }
 
-int audit_markdown(const cJSON *document, const char *remark, char **out, size_t *out_len, struct err *e)
+static void coverage_notes(struct buf *out, const cJSON *coverage)
 {
     AUTO_BUF struct buf text = { 0 };
-    const cJSON *coverage = json_get(document, "coverage");
 
     buf_init(&text, LIMIT_MIB(16));
-    head(&text, document, remark);
-    refusals(&text, json_get(document, "reasons"));
-    identity(&text, json_get(document, "identity"));
-    metrics(&text, json_get(document, "comparisons"));
-    buf_puts(&text, "\n## Coverage notes\n\n");
     notes(&text, "only in the baseline", json_get(coverage, "baseline_only"), NULL);
     notes(&text, "only in the current run", json_get(coverage, "current_only"), NULL);
     notes(&text, "on both sides, but no report of this gate", json_get(coverage, "not_compared"), NULL);
     notes(&text, "unreadable", json_get(coverage, "unreadable"), "path");
     notes(&text, "new and not gated", json_get(coverage, "ungated"), "metric");
+    if (text.failed)
+        buf_fail(out, text.failure);
+    else if (text.len > 0)
+        buf_printf(out, "\n## Coverage notes\n\n%s", text.data);
+}
+
+/* What decides comes first; what is the same on both sides comes last. */
+int audit_markdown(const cJSON *document, const struct audit_markdown_options *options, char **out, size_t *out_len,
+                   struct err *e)
+{
+    static const struct audit_markdown_options none = { 0 };
+    AUTO_BUF struct buf text = { 0 };
+
+    options = options ? options : &none;
+    buf_init(&text, LIMIT_MIB(16));
+    head(&text, document, options);
+    refusals(&text, json_get(document, "reasons"));
+    metrics(&text, json_get(document, "comparisons"));
+    coverage_notes(&text, json_get(document, "coverage"));
+    sides(&text, document);
+    identity(&text, json_get(document, "identity"), !options->unfolded);
     if (buf_check(&text, e) < 0)
         return -1;
     *out = buf_take(&text, out_len);

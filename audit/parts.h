@@ -89,11 +89,5 @@ void value_elements_text(struct buf *out, const struct value_elements *v, size_t
 /* A copy of v, or {"omitted": {bytes, sha256}} of its compact text when that is longer than max. NULL v: nothing. */
 void value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v, size_t max);
 enum { VALUE_BYTES_MAX = 16 << 10 }; /* of one raw value in a document */
-/* A number for people: at most `digits` decimals, trailing zeros trimmed. */
-void value_number(struct buf *out, double v, int digits);
-/* A metric's value in the unit shown to people: nanoseconds become milliseconds. */
-void value_metric(struct buf *out, double v, const char *unit, const char *label);
-/* "+1.2%" or "new" when the baseline is 0. */
-void value_delta(struct buf *out, const cJSON *delta_pct, int digits);
 /* Copies at most max bytes of s, cut at a UTF-8 border with "…". */
 void value_cut(struct buf *out, const char *s, size_t max);

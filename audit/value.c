@@ -1,5 +1,4 @@
 /* Values for people: short texts, numbers, differences element by element. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +6,6 @@
 #include "base/digest.h"
 #include "base/json_in.h"
 #include "base/limits.h"
-#include "base/num.h"
 #include "experiment/align.h"
 #include "experiment/pointer.h"
 
@@ -65,62 +63,6 @@ void value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const
     made = json_add_object(d, json_add_object(d, parent, key), "omitted");
     json_add_int(d, made, "bytes", (int64_t) text.len);
     json_add_string(d, made, "sha256", hex);
-}
-
-void value_number(struct buf *out, double v, int digits)
-{
-    char text[512];
-    int len = 0;
-
-    if (fabs(v) >= 1e15 || !isfinite(v)) {
-        buf_printf(out, "%.6g", v);
-        return;
-    }
-    digits = digits < 0 ? 0 : digits > 9 ? 9 : digits;
-    len = snprintf(text, sizeof text, "%.*f", digits, v);
-    if (digits > 0)
-        while (len > 0 && text[len - 1] == '0')
-            len--;
-    if (len > 0 && text[len - 1] == '.')
-        len--;
-    if (len == 2 && text[0] == '-' && text[1] == '0') {
-        buf_putc(out, '0');
-        return;
-    }
-    /* A small value that the rounding would hide is shown in significant digits. */
-    if (len == 1 && text[0] == '0' && !num_same(v, 0))
-        buf_printf(out, "%.3g", v);
-    else
-        buf_put(out, text, (size_t) len);
-}
-
-void value_metric(struct buf *out, double v, const char *unit, const char *label)
-{
-    bool nanoseconds = strcmp(unit, "ns") == 0;
-    const char *shown = nanoseconds ? "ms" : unit;
-    size_t label_len = strlen(label);
-    size_t unit_len = strlen(shown);
-
-    value_number(out, nanoseconds ? v / 1e6 : v, 3);
-    /* "setup p50 (ms)" already says the unit. */
-    if (label_len > unit_len + 2 && label[label_len - 1] == ')' &&
-        label[label_len - unit_len - 2] == '(' &&
-        strncmp(label + label_len - unit_len - 1, shown, unit_len) == 0)
-        return;
-    if (strcmp(shown, "%") == 0)
-        buf_putc(out, '%');
-    else if (strncmp(shown, "1/", 2) == 0)
-        buf_puts(out, shown + 1);
-    else if (strcmp(shown, "ratio") != 0 && strcmp(shown, "1") != 0)
-        buf_printf(out, " %s", shown);
-}
-
-void value_delta(struct buf *out, const cJSON *delta_pct, int digits)
-{
-    if (cJSON_IsNumber(delta_pct))
-        buf_printf(out, "%+.*f%%", digits, delta_pct->valuedouble);
-    else
-        buf_puts(out, "n/a");
 }
 
 struct differences {

@@ -2,11 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/comparison_text.h"
 #include "audit/parts.h"
 #include "audit/verdict.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "base/plain.h"
 
 #define VERDICT_SCHEMA "cleanrun-verdict/1"
 
@@ -128,25 +130,34 @@ static const cJSON *worst_row(const cJSON *comparisons, size_t *out_gated, size_
     return worst;
 }
 
+/* What follows the label of a row. */
+static void say_row(struct buf *out, const cJSON *row, void (*put)(struct buf *, const struct comparison_text *))
+{
+    struct comparison_text t;
+
+    comparison_text(row, true, &t);
+    value_cut(out, t.label, 48);
+    buf_putc(out, ' ');
+    put(out, &t);
+}
+
 static void say_regression(struct buf *out, const cJSON *comparisons)
 {
     size_t gated = 0;
     size_t regressed = 0;
     const cJSON *row = worst_row(comparisons, &gated, &regressed);
-    const char *label = text_of(row, "label", "");
-    const char *unit = text_of(row, "unit", "");
 
     if (!row)
         return;
-    buf_putc(out, ' ');
-    value_cut(out, label, 48);
-    buf_putc(out, ' ');
-    value_metric(out, number_of(row, "current", 0), unit, label);
-    buf_puts(out, ", limit ");
-    value_metric(out, number_of(row, "limit", 0), unit, label);
-    buf_puts(out, " (base ");
-    value_number(out, strcmp(unit, "ns") == 0 ? number_of(row, "baseline", 0) / 1e6 : number_of(row, "baseline", 0), 3);
-    buf_printf(out, "), %zu of %zu metric%s", regressed, gated, gated == 1 ? "" : "s");
+    buf_printf(out, " %zu of %zu metric%s: ", regressed, gated, gated == 1 ? "" : "s");
+    say_row(out, row, comparison_put);
+}
+
+static void put_change_of_limit(struct buf *out, const struct comparison_text *t)
+{
+    comparison_put_change(out, t);
+    buf_puts(out, t->limit_is ? ", limit " : " of ");
+    comparison_put_limit(out, t);
 }
 
 static void say_ok(struct buf *out, const cJSON *comparisons)
@@ -159,12 +170,7 @@ static void say_ok(struct buf *out, const cJSON *comparisons)
     if (!row)
         return;
     buf_puts(out, ", worst ");
-    value_cut(out, text_of(row, "label", ""), 48);
-    buf_putc(out, ' ');
-    value_delta(out, json_get(row, "delta_pct"), 1);
-    buf_puts(out, strcmp(text_of(row, "worse", ""), "higher") == 0 ? " of +" : " of -");
-    value_number(out, number_of(row, "tolerance_pct", 0), 2);
-    buf_putc(out, '%');
+    say_row(out, row, put_change_of_limit);
 }
 
 static void say_failure(struct buf *out, const cJSON *acceptance)
@@ -218,6 +224,7 @@ static int description_of(const struct verdict_input *in, enum verdict v, const 
                           struct err *e)
 {
     AUTO_BUF struct buf full = { 0 };
+    AUTO_BUF struct buf plain = { 0 };
 
     buf_init(&full, LIMIT_KIB(64));
     if (v == VERDICT_MAX)
@@ -227,10 +234,11 @@ static int description_of(const struct verdict_input *in, enum verdict v, const 
     describe(in, v, reasons, &full);
     if (buf_check(&full, e) < 0)
         return -1;
-    for (size_t i = 0; i < full.len; i++)
-        if ((unsigned char) full.data[i] < 0x20 || full.data[i] == 0x7f)
-            full.data[i] = ' ';
-    value_cut(out, full.data, VERDICT_DESCRIPTION_MAX);
+    buf_init(&plain, LIMIT_KIB(512));
+    plain_puts(&plain, full.data);
+    if (buf_check(&plain, e) < 0)
+        return -1;
+    value_cut(out, plain.data, VERDICT_DESCRIPTION_MAX);
     return buf_check(out, e);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json_in.h"
+#include "base/quantity.h"
 
 static bool breaks_fact(const cJSON *limit, const char *name, const cJSON *facts, char *why,
                         size_t size)
@@ -34,8 +35,10 @@ static bool breaks_reading(const cJSON *limit, const char *name, const cJSON *re
     }
     if ((min && seen->valuedouble < min->valuedouble) ||
         (max && seen->valuedouble > max->valuedouble)) {
-        (void) snprintf(why, size, "host reading %s is %.6g, outside the gate's limits", name,
-                        seen->valuedouble);
+        char text[QUANTITY_TEXT];
+
+        quantity_number(seen->valuedouble, false, true, text);
+        (void) snprintf(why, size, "host reading %s is %s, outside the gate's limits", name, text);
         return true;
     }
     return false;

@@ -7,9 +7,11 @@
 
 #include "audit/audit.h"
 #include "audit/baseline.h"
+#include "audit/comparison_text.h"
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "evidence/manifest.h"
 #include "runner/commands.h"
 #include "runner/definition_load.h"
@@ -284,28 +286,37 @@ static const char *text_of(const cJSON *object, const char *key, const char *oth
     return cJSON_IsString(j) ? j->valuestring : otherwise;
 }
 
+static void summarise_regression(FILE *to, const cJSON *row)
+{
+    AUTO_BUF struct buf words = { 0 };
+    struct comparison_text t;
+
+    buf_init(&words, LIMIT_KIB(64));
+    comparison_text(row, true, &t);
+    comparison_put(&words, &t);
+    plain_line(to, "  %s: %s %s", text_of(row, "path", "?"), t.label, words.data ? words.data : "");
+}
+
 /* What to read first, for people. main flushes and checks the stream. */
 static void summarise(FILE *to, const struct audit *audit)
 {
     const cJSON *row = NULL;
     const char *last = "";
 
-    (void) fprintf(to, "%s  gate %s, %g of %g comparisons made\n", verdict_word(audit->verdict),
-                   text_of(audit->document, "gate", "?"), json_get(audit->document, "made_comparisons")->valuedouble,
-                   json_get(audit->document, "expected_comparisons")->valuedouble);
+    plain_line(to, "%s  gate %s, %.0f of %.0f comparisons made", verdict_word(audit->verdict),
+               text_of(audit->document, "gate", "?"), json_get(audit->document, "made_comparisons")->valuedouble,
+               json_get(audit->document, "expected_comparisons")->valuedouble);
     cJSON_ArrayForEach(row, json_get(audit->document, "comparisons"))
     {
         if (strcmp(text_of(row, "verdict", ""), "regression") == 0)
-            (void) fprintf(to, "  %s: %s %.6g, baseline %.6g %s\n", text_of(row, "path", "?"), text_of(row, "label", "?"),
-                           json_get(row, "current")->valuedouble, json_get(row, "baseline")->valuedouble,
-                           text_of(row, "unit", ""));
+            summarise_regression(to, row);
     }
     cJSON_ArrayForEach(row, json_get(audit->document, "reasons"))
     {
         const char *path = text_of(row, "path", NULL);
 
-        (void) fprintf(to, "  %s %s%s%s\n", text_of(row, "code", "?"), path ? path : "", path ? ": " : "",
-                       text_of(row, "text", ""));
+        plain_line(to, "  %s %s%s%s", text_of(row, "code", "?"), path ? path : "", path ? ": " : "",
+                   text_of(row, "text", ""));
     }
     cJSON_ArrayForEach(row, json_get(audit->document, "reasons"))
     {
@@ -313,7 +324,7 @@ static void summarise(FILE *to, const struct audit *audit)
         const struct reason_info *info = strcmp(code, last) != 0 ? reason_find(code) : NULL;
 
         if (info)
-            (void) fprintf(to, "  what ends %s: %s\n", code, info->resolve);
+            plain_line(to, "  what ends %s: %s", code, info->resolve);
         last = code;
     }
 }

@@ -150,7 +150,7 @@ static int show_audit(struct cli *c, int dir_fd, const struct manifest *m, struc
             return 0;
         }
     }
-    if (read_json(dir_fd, "audit.json", &audit, e) < 0 || audit_markdown(audit, NULL, &text, &len, e) < 0)
+    if (read_json(dir_fd, "audit.json", &audit, e) < 0 || audit_markdown(audit, &(struct audit_markdown_options){.unfolded = true}, &text, &len, e) < 0)
         return -1;
     (void) fprintf(c->out, "\n%s", text);
     return 0;

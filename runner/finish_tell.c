@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/comparison_text.h"
 #include "audit/verdict.h"
+#include "base/buf.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
@@ -184,11 +186,15 @@ static const char *text_of(const cJSON *object, const char *key)
     return cJSON_IsString(j) ? j->valuestring : "";
 }
 
-static double number_of(const cJSON *object, const char *key)
+static void tell_comparison(const struct cli *c, const cJSON *row)
 {
-    const cJSON *j = json_get(object, key);
+    AUTO_BUF struct buf words = {.data = NULL};
+    struct comparison_text t;
 
-    return cJSON_IsNumber(j) ? j->valuedouble : 0;
+    buf_init(&words, LIMIT_KIB(64));
+    comparison_text(row, true, &t);
+    comparison_put(&words, &t);
+    cli_say(c, "  - %s: %s %s", text_of(row, "path"), t.label, words.data ? words.data : "");
 }
 
 /* What regressed, as `cleanrun audit` tells it. */
@@ -207,9 +213,7 @@ static void tell_regressions(const struct finish *f)
             cli_say(f->run->cli, "  - and more: audit.md lists every comparison");
             return;
         }
-        cli_say(f->run->cli, "  - %s: %s %.6g, baseline %.6g, limit %.6g %s", text_of(row, "path"),
-                text_of(row, "label"), number_of(row, "current"), number_of(row, "baseline"),
-                number_of(row, "limit"), text_of(row, "unit"));
+        tell_comparison(f->run->cli, row);
     }
 }
 

@@ -2,9 +2,11 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "audit/comparison_text.h"
 #include "base/clock.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "server/admin_commands.h"
 #include "server/store/manage.h"
 #include "server/store/store_private.h"
@@ -36,18 +38,22 @@ static int need_review(const struct admin_args *a, struct manage_review *r, stru
                : 0;
 }
 
-static double number_of(const cJSON *row, const char *key)
-{
-    const cJSON *j = json_get(row, key);
-
-    return cJSON_IsNumber(j) ? j->valuedouble : 0;
-}
-
 static const char *text_of(const cJSON *row, const char *key)
 {
     const cJSON *j = json_get(row, key);
 
     return cJSON_IsString(j) ? j->valuestring : "";
+}
+
+static void note_comparison(const cJSON *row)
+{
+    AUTO_BUF struct buf words = {.data = NULL};
+    struct comparison_text t;
+
+    buf_init(&words, LIMIT_KIB(64));
+    comparison_text(row, true, &t);
+    comparison_put(&words, &t);
+    plain_line(stderr, "  %s: %s", t.label, words.data ? words.data : "");
 }
 
 /* What is now normal that was a REGRESSION when it was judged: with its numbers, on stderr. */
@@ -74,9 +80,7 @@ static int note_regression(struct store *s, const char *run, struct err *e)
     cJSON_ArrayForEach(row, json_get(audit, "comparisons"))
     {
         if (strcmp(text_of(row, "verdict"), "regression") == 0)
-            (void) fprintf(stderr, "  %s: %.6g %s, before %.6g, limit %.6g\n",
-                           text_of(row, "label"), number_of(row, "current"), text_of(row, "unit"),
-                           number_of(row, "baseline"), number_of(row, "limit"));
+            note_comparison(row);
     }
     return 0;
 }

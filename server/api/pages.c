@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "audit/audit.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
@@ -125,12 +126,62 @@ static void put_remark(struct buf *out, const cJSON *document)
                    text_of(document, "description"));
     else if (cJSON_IsObject(check))
         buf_printf(out, "check: %s (run %s)", text_of(check, "description"), text_of(check, "run"));
+    else if (cJSON_IsTrue(json_get(document, "informational")))
+        buf_puts(out, "no verdict: two runs side by side, for information only");
+}
+
+#define LINKS_MAX 3
+
+struct markdown_links {
+    struct audit_link links[LINKS_MAX];
+    struct buf text[LINKS_MAX];
+    size_t n;
+};
+
+static void markdown_links_fini(struct markdown_links *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        buf_fini(&l->text[i]);
+}
+
+/* base_url and a path of ours without its last `cut` bytes. */
+static int add_link(struct markdown_links *l, const char *text, const char *base_url,
+                    const cJSON *path, size_t cut, struct err *e)
+{
+    struct buf *b = &l->text[l->n];
+    size_t len = cJSON_IsString(path) ? strlen(path->valuestring) : 0;
+
+    if (len <= cut || l->n == LINKS_MAX)
+        return 0;
+    buf_init(b, LIMIT_KIB(8));
+    buf_puts(b, base_url);
+    buf_put(b, path->valuestring, len - cut);
+    l->n++;
+    if (buf_check(b, e) < 0)
+        return -1;
+    l->links[l->n - 1] = (struct audit_link){.text = text, .address = b->data};
+    return 0;
+}
+
+/* A comment is read elsewhere: the pages it comes from, with the whole address. */
+static int add_links(struct markdown_links *l, const char *base_url, const cJSON *document,
+                     struct err *e)
+{
+    const cJSON *links = json_get(document, "links");
+
+    return add_link(l, "this comparison", base_url, json_get(links, "markdown"), strlen(".md"), e) <
+                       0 ||
+                   add_link(l, "the run", base_url, json_get(links, "run"), 0, e) < 0
+               ? -1
+               : add_link(l, "the baseline", base_url, json_get(links, "baseline"), 0, e);
 }
 
 /* The comparison as the forge comment shows it. */
-static struct content *markdown_content(const cJSON *document, struct err *e)
+static struct content *markdown_content(const char *base_url, const cJSON *document, struct err *e)
 {
     AUTO_BUF struct buf remark = {.data = NULL};
+    __attribute__((cleanup(markdown_links_fini))) struct markdown_links links = {.n = 0};
+    struct audit_markdown_options options = {.remark = NULL};
     char *bytes = NULL;
     size_t len = 0;
     AUTO_JSON cJSON *audit = cJSON_Duplicate(json_get(document, "audit"), true);
@@ -147,7 +198,11 @@ static struct content *markdown_content(const cJSON *document, struct err *e)
     }
     buf_init(&remark, LIMIT_KIB(1));
     put_remark(&remark, document);
-    if (buf_check(&remark, e) < 0 || audit_markdown(audit, remark.data, &bytes, &len, e) < 0)
+    if (buf_check(&remark, e) < 0 || add_links(&links, base_url, document, e) < 0)
+        return NULL;
+    options = (struct audit_markdown_options){
+        .remark = remark.data, .links = links.links, .n_links = links.n};
+    if (audit_markdown(audit, &options, &bytes, &len, e) < 0)
         return NULL;
     c = content_bytes(TYPE_MARKDOWN, bytes, len);
     if (!c)
@@ -167,7 +222,7 @@ void page_reply(struct request *q, const char *name, cJSON *document, enum reply
         if (!c)
             (void) err_set(&e, ERR_INTERNAL, "page.json", "the document cannot be written");
     } else if (q->twin == TWIN_MARKDOWN) {
-        c = markdown_content(held, &e);
+        c = markdown_content(api_of(q)->base_url, held, &e);
     } else {
         c = page_content(q, name, held, &e);
     }

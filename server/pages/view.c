@@ -134,7 +134,7 @@ static void decorate(struct view *v, cJSON *o)
         if (cJSON_IsString(c) && c->valuestring)
             decorate_string(v, o, c->string, c->valuestring);
         else if (cJSON_IsNumber(c) && strcmp(c->string, "size") == 0)
-            view_number(v, o, "size_n", c->valuedouble, view_unit_for(c->valuedouble, "B"));
+            view_number(v, o, "size_n", c->valuedouble, quantity_unit(c->valuedouble, "B"));
         else if (cJSON_IsNull(c) && strcmp(c->string, "verdict") == 0)
             view_word(v, o, "v", "NO_VERDICT");
     }

@@ -48,7 +48,7 @@ static void tick_text(const struct view *v, double value, double step, char out[
     if (decimals > 0 && decimals <= 9)
         (void) snprintf(out, VIEW_TEXT, "%.*f", decimals, value); /* cut only beyond reason */
     else
-        view_num_text(value, false, v->text, out);
+        quantity_number(value, false, v->text, out);
 }
 
 void chart_ticks(struct view *v, cJSON *o, const char *key, const struct chart_axis *a, double step,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "audit/advice.h"
+#include "audit/comparison_text.h"
 #include "audit/verdict.h"
 #include "base/buf.h"
 #include "base/json_in.h"
@@ -11,8 +12,8 @@
 #include "server/pages/view_parts.h"
 
 struct limit {
-    double baseline, current, delta, tolerance, floor, value;
-    bool has_baseline, has_current, has_delta, has_tolerance, has_floor, has_value;
+    double baseline, current, delta, tolerance, floor;
+    bool has_baseline, has_current, has_delta, has_tolerance, has_floor;
     bool lower_is_worse;
     bool near_zero; /* the floor decides, not the percentage */
 };
@@ -26,77 +27,46 @@ static struct limit read_limit(const cJSON *c)
     l.has_delta = view_double(c, "delta_pct", &l.delta);
     l.has_tolerance = view_double(c, "tolerance_pct", &l.tolerance);
     l.has_floor = view_double(c, "floor", &l.floor);
-    l.has_value = view_double(c, "limit", &l.value);
     l.near_zero = l.has_floor && l.has_baseline && fabs(l.baseline) < l.floor;
     return l;
 }
 
-static void add_change(struct view *v, cJSON *c, const struct limit *l, struct view_unit unit)
+static void add_put(struct view *v, cJSON *c, const char *key, const struct comparison_text *t,
+                    void (*put)(struct buf *, const struct comparison_text *))
 {
-    char text[VIEW_TEXT];
+    AUTO_BUF struct buf b = {0};
 
-    if (l->has_delta && !l->near_zero) {
-        cJSON *o = json_add_object(&v->doc, c, "change");
-
-        view_pct_text(l->delta, l->has_tolerance ? l->tolerance : (double) NAN, v->text, text);
-        json_add_double(&v->doc, o, "value", l->delta);
-        json_add_string(&v->doc, o, "text", text);
-    } else if (l->has_baseline && l->has_current) {
-        view_num_text((l->current - l->baseline) / unit.divisor, true, v->text, text);
-        view_format(v, c, "change_text", "%s %s", text, unit.name);
-    }
-}
-
-/* Near zero a percentage says nothing: the floor is the limit, or twice the baseline when that is
- * more. */
-static void add_floor_limit(struct view *v, cJSON *c, const struct limit *l, struct view_unit unit)
-{
-    double value = l->has_value ? l->value : l->floor;
-    char text[VIEW_TEXT];
-
-    if (l->lower_is_worse) {
-        json_add_string(&v->doc, c, "limit_text", "none below the near-zero floor");
-        return;
-    }
-    view_num_text(value / unit.divisor, false, v->text, text);
-    view_format(v, c, "limit_text", "%s%s%s (%s)", text, unit.name[0] ? " " : "", unit.name,
-                value > l->floor ? "twice the baseline, near zero" : "near-zero floor");
-}
-
-static void add_limit(struct view *v, cJSON *c, const struct limit *l, struct view_unit unit)
-{
-    char text[VIEW_TEXT];
-
-    if (!view_flag(c, "gated")) {
-        json_add_string(&v->doc, c, "limit_text", "none");
-    } else if (l->near_zero) {
-        add_floor_limit(v, c, l, unit);
-    } else if (l->has_tolerance) {
-        view_pct_text(l->lower_is_worse ? -l->tolerance : l->tolerance, (double) NAN, v->text,
-                      text);
-        json_add_string(&v->doc, c, "limit_text", text);
-    }
+    buf_init(&b, LIMIT_KIB(64));
+    put(&b, t);
+    if (b.failed)
+        v->doc.failed = true;
+    else
+        json_add_string(&v->doc, c, key, b.data ? b.data : "");
 }
 
 static void add_comparison(struct view *v, cJSON *c)
 {
-    struct limit l = read_limit(c);
-    double magnitude =
-        fmax(fabs(l.has_baseline ? l.baseline : 0), fabs(l.has_current ? l.current : 0));
-    struct view_unit unit = view_unit_for(magnitude, view_str(c, "unit"));
+    struct comparison_text t;
+    double value;
 
-    if (l.has_baseline)
-        view_number(v, c, "before", l.baseline, unit);
-    if (l.has_current)
-        view_number(v, c, "after", l.current, unit);
-    add_change(v, c, &l, unit);
-    add_limit(v, c, &l, unit);
-    if (!view_str(c, "label")[0])
-        json_add_string(&v->doc, c, "label_shown", view_str(c, "metric"));
-    else
-        json_add_string(&v->doc, c, "label_shown", view_str(c, "label"));
+    comparison_text(c, v->text, &t);
+    if (view_double(c, "baseline", &value))
+        view_number_as(v, c, "before", value, t.before, t.unit);
+    if (view_double(c, "current", &value))
+        view_number_as(v, c, "after", value, t.after, t.unit);
+    if (t.has_change && view_double(c, "delta_pct", &value)) {
+        cJSON *o = json_add_object(&v->doc, c, "change");
+
+        json_add_double(&v->doc, o, "value", value);
+        json_add_string(&v->doc, o, "text", t.change);
+    } else {
+        add_put(v, c, "change_text", &t, comparison_put_change);
+    }
+    add_put(v, c, "limit_text", &t, comparison_put_limit);
+    json_add_string(&v->doc, c, "label_shown", t.label);
     json_add_string(&v->doc, c, "better",
-                    l.lower_is_worse ? "higher is better" : "lower is better");
+                    strcmp(view_str(c, "worse"), "lower") == 0 ? "higher is better"
+                                                               : "lower is better");
 }
 
 /* How much of the limit is used; gated before informational, regressions before all. */
@@ -145,16 +115,13 @@ static void count_comparisons(struct view *v, cJSON *audit, const cJSON *compari
 
 static void name_worst(struct view *v, cJSON *root, const cJSON *worst)
 {
-    const cJSON *before = json_get(worst, "before");
-    const cJSON *after = json_get(worst, "after");
-    const cJSON *change = json_get(worst, "change");
-    const char *space = view_str(after, "unit")[0] ? " " : "";
+    AUTO_BUF struct buf words = {0};
+    struct comparison_text t;
 
-    view_format(v, root, "say_strong", "%s %s%s%s, before %s%s%s%s%s; limit %s.",
-                view_str(worst, "label_shown"), view_str(after, "text"), space,
-                view_str(after, "unit"), view_str(before, "text"), space, view_str(before, "unit"),
-                change ? ", " : "", change ? view_str(change, "text") : "",
-                view_str(worst, "limit_text"));
+    buf_init(&words, LIMIT_KIB(64));
+    comparison_text(worst, v->text, &t);
+    comparison_put(&words, &t);
+    view_format(v, root, "say_strong", "%s %s.", t.label, words.data ? words.data : "");
 }
 
 /* Why acceptance failed, with the first names. */

@@ -76,7 +76,7 @@ static void draw_history(struct view *v, cJSON *chart, const cJSON *points,
 void view_history(struct view *v, cJSON *metric)
 {
     const cJSON *points = json_get(metric, "points");
-    struct view_unit unit;
+    struct quantity_unit unit;
     struct chart_axis y = {.low = INFINITY, .high = -INFINITY};
     double step = 1;
     size_t n = 0;
@@ -96,7 +96,7 @@ void view_history(struct view *v, cJSON *metric)
     }
     if (n == 0)
         return;
-    unit = view_unit_for(fmax(fabs(y.low), fabs(y.high)), view_str(metric, "unit"));
+    unit = quantity_unit(fmax(fabs(y.low), fabs(y.high)), view_str(metric, "unit"));
     for (cJSON *p = view_first(points); p; p = view_next(p)) {
         double value;
 
@@ -106,8 +106,8 @@ void view_history(struct view *v, cJSON *metric)
     if (n < 2)
         return;
     y = (struct chart_axis){.low = y.low / unit.divisor, .high = y.high / unit.divisor};
-    view_num_text(y.low, false, v->text, low);
-    view_num_text(y.high, false, v->text, high);
+    quantity_number(y.low, false, v->text, low);
+    quantity_number(y.high, false, v->text, high);
     chart = json_add_object(&v->doc, metric, "chart");
     view_format(v, chart, "sentence", "%s over %zu runs: %s to %s%s%s", view_str(metric, "label"),
                 n, low, high, unit.name[0] ? " " : "", unit.name);

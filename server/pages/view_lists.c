@@ -96,14 +96,14 @@ void view_definition(struct view *v, cJSON *definition)
         char text[VIEW_TEXT];
         double value;
         bool lower = strcmp(view_str(m, "worse"), "lower") == 0;
-        struct view_unit unit = {.divisor = 1, .name = view_str(m, "unit")};
+        struct quantity_unit unit = {.divisor = 1, .name = view_str(m, "unit")};
 
         if (view_double(m, "tolerance_pct", &value)) {
-            view_pct_text(lower ? -value : value, value, v->text, text);
+            quantity_percent(lower ? -value : value, value, v->text, text);
             json_add_string(&v->doc, m, "tolerance_text", text);
         }
         if (view_double(m, "floor", &value))
-            view_number(v, m, "floor_n", value, view_unit_for(value, unit.name));
+            view_number(v, m, "floor_n", value, quantity_unit(value, unit.name));
         json_add_string(&v->doc, m, "better", lower ? "higher is better" : "lower is better");
     }
     if (view_double(definition, "acceptance_count", &count))

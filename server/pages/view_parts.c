@@ -164,20 +164,28 @@ void view_time(struct view *v, cJSON *o, const char *key, const char *stamp)
     json_add_string(&v->doc, t, "age", age);
 }
 
-void view_number(struct view *v, cJSON *o, const char *key, double value, struct view_unit unit)
+void view_number_as(struct view *v, cJSON *o, const char *key, double value, const char *text,
+                    const char *unit)
 {
     cJSON *n = json_add_object(&v->doc, o, key);
-    char text[VIEW_TEXT];
 
-    view_num_text(value / unit.divisor, false, v->text, text);
     json_add_double(&v->doc, n, "value", value);
     json_add_string(&v->doc, n, "text", text);
-    json_add_string(&v->doc, n, "unit", unit.name);
+    json_add_string(&v->doc, n, "unit", unit);
+    view_format(v, n, "shown", "%s%s%s", text, unit[0] ? " " : "", unit);
+}
+
+void view_number(struct view *v, cJSON *o, const char *key, double value, struct quantity_unit unit)
+{
+    char text[QUANTITY_TEXT];
+
+    quantity_number(value / unit.divisor, false, v->text, text);
+    view_number_as(v, o, key, value, text, unit.name);
 }
 
 void view_plain(struct view *v, cJSON *o, const char *key, double value)
 {
-    view_number(v, o, key, value, (struct view_unit){.divisor = 1, .name = ""});
+    view_number(v, o, key, value, (struct quantity_unit){.divisor = 1, .name = ""});
 }
 
 char *view_value_text(const cJSON *value, bool quoted)

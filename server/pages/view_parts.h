@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/json_out.h"
+#include "base/quantity.h"
 #include "server/pages/pages.h"
 
 #define VIEW_TEXT 512 /* one formatted piece */
@@ -19,21 +20,8 @@ struct view {
     char prefix[VIEW_TEXT]; /* path part of the base URL, "" or "/below" */
 };
 
-/* ---- view_num.c: numbers as people read them (no allocation) */
+/* ---- view_num.c: ages and steps (no allocation); numbers are base/quantity.h's */
 
-/* A unit fit for reading: ns → µs, ms, s; bytes → KiB, MiB. divisor 1 and the same unit when
- * nothing fits better. */
-struct view_unit {
-    double divisor;
-    const char *name;
-};
-struct view_unit view_unit_for(double magnitude, const char *unit);
-/* Integers exactly, with group commas; others rounded, never to a whole number that they are not.
- */
-void view_num_text(double v, bool sign, bool ascii, char out[VIEW_TEXT]);
-/* "+7.4 %"; as many digits (≤ 4) as it takes to differ from `limit` when it does (NAN: no limit).
- */
-void view_pct_text(double v, double limit, bool ascii, char out[VIEW_TEXT]);
 /* "25 min ago", "in 3 h". */
 void view_age_text(int64_t age_us, char out[VIEW_TEXT]);
 /* 1, 2 or 5 times a power of ten, so that `span` has at most `max` steps. */
@@ -58,8 +46,13 @@ void view_word(struct view *v, cJSON *o, const char *key, const char *word);
 int view_rank(const char *verdict); /* red first: 0 is the worst; unknown words last */
 /* {iso, text, age}; a text that is no time is shown as it is, without iso. */
 void view_time(struct view *v, cJSON *o, const char *key, const char *stamp);
-/* {value, text, unit}: value is the document's number, text what people see. */
-void view_number(struct view *v, cJSON *o, const char *key, double value, struct view_unit unit);
+/* {value, text, unit, shown}: value is the document's number, text what people see, shown both with
+ * the unit. */
+void view_number(struct view *v, cJSON *o, const char *key, double value,
+                 struct quantity_unit unit);
+/* The same with digits that were chosen before. */
+void view_number_as(struct view *v, cJSON *o, const char *key, double value, const char *text,
+                    const char *unit);
 void view_plain(struct view *v, cJSON *o, const char *key, double value); /* without unit */
 /* A document's value in words: strings as they are, others as JSON, NULL as "(absent)". Free with
  * free(); NULL: no memory. */

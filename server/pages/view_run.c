@@ -42,7 +42,7 @@ static void add_numbers(struct view *v, cJSON *w, const char *const *keys, size_
             continue;
         memcpy(name, keys[i], len);
         memcpy(name + len, "_n", 3);
-        view_number(v, w, name, value, view_unit_for(value, unit));
+        view_number(v, w, name, value, quantity_unit(value, unit));
     }
 }
 

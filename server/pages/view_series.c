@@ -94,8 +94,8 @@ static void add_rows(struct view *v, cJSON *chart, const cJSON *samples, size_t 
         if (i++ % every != 0 && i != n)
             continue;
         row = json_add_object(&v->doc, rows, NULL);
-        view_number(v, row, "t", t, (struct view_unit){.divisor = 1000, .name = "s"});
-        view_number(v, row, "rss", kib, (struct view_unit){.divisor = 1024, .name = "MB"});
+        view_number(v, row, "t", t, (struct quantity_unit){.divisor = 1000, .name = "s"});
+        view_number(v, row, "rss", kib, (struct quantity_unit){.divisor = 1024, .name = "MB"});
     }
 }
 
@@ -174,9 +174,9 @@ static void add_sentence(struct view *v, cJSON *chart, const struct extent *x, c
     char span[VIEW_TEXT];
     double total = 0;
 
-    view_num_text(x->first, false, v->text, first);
-    view_num_text(x->last, false, v->text, last);
-    view_num_text((x->t.high - x->t.low) / 1000, false, v->text, span);
+    quantity_number(x->first, false, v->text, first);
+    quantity_number(x->last, false, v->text, last);
+    quantity_number((x->t.high - x->t.low) / 1000, false, v->text, span);
     if (!view_double(series, "n_total", &total))
         total = (double) x->n;
     view_format(v, chart, "sentence",

@@ -66,11 +66,11 @@ static void add_phase(struct view *v, cJSON *list, const cJSON *marker, const st
     json_add_bool(&v->doc, o, "odd", odd);
     json_add_string(&v->doc, o, "phase", view_str(marker, "phase"));
     json_add_string(&v->doc, o, "kind", view_str(marker, "kind"));
-    view_number(v, o, "start", from, (struct view_unit){.divisor = 1000, .name = "s"});
+    view_number(v, o, "start", from, (struct quantity_unit){.divisor = 1000, .name = "s"});
     if (to > from) {
         char text[VIEW_TEXT];
 
-        view_num_text((to - from) / 1000, false, v->text, text);
+        quantity_number((to - from) / 1000, false, v->text, text);
         view_format(v, o, "lasted", "%s s", text);
     }
 }

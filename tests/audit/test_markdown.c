@@ -26,6 +26,19 @@ static void contains(const char *text, const char *part)
         fail_msg("'%s' is not in:\n%s", part, text);
 }
 
+/* After every heading something that is no heading. */
+static void no_empty_section(const char *text)
+{
+    for (const char *at = text; (at = strstr(at, "## ")); at += 3) {
+        const char *next = strchr(at, '\n');
+
+        while (next && *next == '\n')
+            next++;
+        if (!next || !*next || *next == '#')
+            fail_msg("an empty section in:\n%s", text);
+    }
+}
+
 static void ok_has_the_layout_readers_know(void **state)
 {
     struct sides s;
@@ -34,14 +47,16 @@ static void ok_has_the_layout_readers_know(void **state)
     (void) state;
     sides_init(&s);
     text = markdown_of(&s, VERDICT_OK);
-    contains(text, "\nstatus: OK\n");
+    contains(text, "# Performance audit: g\n\nstatus: OK\n\ncomparisons made: 5 of 5\n\n## All metrics (5)\n\n| scenario |");
+    contains(text, "| s/1.json | get p99 | 2 ms | 2 ms | 0 % | +25 % | ok |");
+    contains(text, "| s/1.json | CPU | 50 % | 50 % | 0 % | none | info |");
     contains(text, "\nscenarios compared: 1 (baseline-only: 0, current-only: 0)\n");
-    contains(text, "\ncomparisons made: 5 of 5\n");
-    contains(text, "## Measurement identity and coverage");
-    contains(text, "## Regressions (0)");
-    contains(text, "| s/1.json | get p99 | 2 ms | 2 ms | +0.0% | 2.5 ms | ok |");
-    contains(text, "| s/1.json | CPU | 50% | 50% | +0.0% | none | info |");
+    assert_true(strstr(text, "## Both sides") > strstr(text, "CPU"));
+    assert_true(strstr(text, "## Measurement identity and coverage") > strstr(text, "## Both sides"));
     assert_null(strstr(text, "## Refused"));
+    assert_null(strstr(text, "## Regressions"));
+    assert_null(strstr(text, "## Coverage notes"));
+    no_empty_section(text);
     free(text);
 }
 
@@ -56,8 +71,10 @@ static void regression_is_listed_twice(void **state)
     text = markdown_of(&s, VERDICT_REGRESSION);
     contains(text, "\nstatus: REGRESSION\n");
     contains(text, "## Regressions (1)");
-    contains(text, "| s/1.json | RSS growth | 9.3 MB/h | 1499.25 MB/h |");
-    contains(text, "| REGRESSION |");
+    contains(text, "## All metrics (5)");
+    contains(text, "| s/1.json | RSS growth | 9.3 MB/h | 1,499.2 MB/h | +1,489.95 MB/h | 100 MB/h (near-zero floor) | REGRESSION |\n");
+    assert_true(strstr(text, "RSS growth") < strstr(text, "## Both sides"));
+    no_empty_section(text);
     free(text);
 }
 
@@ -72,10 +89,13 @@ static void refusal_shows_both_values_and_no_number(void **state)
     text = markdown_of(&s, VERDICT_NON_COMPARABLE);
     contains(text, "\nstatus: NON_COMPARABLE\n");
     contains(text, "## Refused comparisons (1)");
+    assert_true(strstr(text, "## Refused") < strstr(text, "## Both sides"));
+    no_empty_section(text);
     contains(text, "| NC-IDENTITY-MISSING | s/1.json | /load/steps | \\[10,20\\] | (absent) |");
     contains(text, "No scalar comparison was performed");
     contains(text, "- NC-IDENTITY-MISSING: Runner owner");
     assert_null(strchr(text, '%'));
+    assert_null(strstr(text, "## All metrics"));
     free(text);
 }
 
@@ -105,14 +125,15 @@ static void a_remark_stands_below_the_status(void **state)
     char *at;
     size_t without_len = 0;
     size_t len = 0;
+    static const struct audit_markdown_options options = { .remark = "check: NON_COMPARABLE [x]" };
     static const char line[] = "check: NON_COMPARABLE \\[x\\]\n\n";
 
     (void) state;
     sides_init(&s);
     sides_audit(&s, &a);
     assert_int_equal(audit_markdown(a.document, NULL, &without, &without_len, &e), 0);
-    assert_int_equal(audit_markdown(a.document, "check: NON_COMPARABLE [x]", &with, &len, &e), 0);
-    contains(with, "\nstatus: OK\n\ncheck: NON_COMPARABLE \\[x\\]\n\nbaseline: ");
+    assert_int_equal(audit_markdown(a.document, &options, &with, &len, &e), 0);
+    contains(with, "\nstatus: OK\n\ncheck: NON_COMPARABLE \\[x\\]\n\ncomparisons made: ");
     at = strstr(with, line); /* and nothing else changes */
     memmove(at, at + sizeof line - 1, strlen(at + sizeof line - 1) + 1);
     assert_string_equal(with, without);
@@ -135,6 +156,60 @@ static void outside_text_forms_no_markup(void **state)
     assert_null(strstr(text, "<img"));
     assert_null(strstr(text, "\n## Regressions (0)&"));
     assert_null(strstr(text, "@h"));
+    free(text);
+}
+
+/* A comment is read elsewhere: it says where it comes from, before anything long. */
+static void links_come_first_and_equal_fields_are_folded(void **state)
+{
+    static const struct audit_link links[] = {
+        { "this comparison", "https://h.example/r/1/vs/b-1" },
+        { "the [run]", "https://h.example/r/1)[x](http://evil" },
+    };
+    static const struct audit_markdown_options options = { .links = links, .n_links = 2 };
+    static const struct audit_markdown_options terminal = { .unfolded = true };
+    struct sides s;
+    struct audit a = { 0 };
+    struct err e = ERR_INIT;
+    AUTO_FREE char *text = NULL;
+    AUTO_FREE char *open = NULL;
+    size_t len = 0;
+    const char *fold;
+
+    (void) state;
+    sides_init(&s);
+    sides_audit(&s, &a);
+    assert_int_equal(audit_markdown(a.document, &options, &text, &len, &e), 0);
+    contains(text, "status: OK\n\n[this comparison](https://h.example/r/1/vs/b-1) · "
+                   "[the \\[run\\]](https://h.example/r/1%29%5Bx%5D%28http://evil)\n\n");
+    fold = strstr(text, "\n<details><summary>equal on both sides: ");
+    assert_non_null(fold);
+    contains(fold, " fields</summary>\n\n- ");
+    contains(fold, "/load/rate = 100\n");
+    contains(fold, "\n\n</details>\n");
+    *(char *) strstr(text, "\n<details>") = '\0';
+    assert_null(strstr(text, "/load/rate"));
+    assert_int_equal(audit_markdown(a.document, &terminal, &open, &len, &e), 0);
+    assert_null(strstr(open, "<details>"));
+    contains(open, "\nequal on both sides:\n\n- ");
+    audit_fini(&a);
+    sides_fini(&s);
+}
+
+/* No line of its own, no control, no turned direction. */
+static void outside_text_obeys_nobody(void **state)
+{
+    struct sides s;
+    char *text = NULL;
+
+    (void) state;
+    sides_init(&s);
+    sides_put(s.current.report, "/scenario", cJSON_CreateString("\x1b[2J\xc2\x9b" "31m\n\n# OK\r\xe2\x80\xaex\xd8\x9c"));
+    text = markdown_of(&s, VERDICT_NON_COMPARABLE);
+    contains(text, "?\\[2J?31m  &#35; OK \\[U+202E\\]x\\[U+061C\\]");
+    assert_null(strstr(text, "\n# OK"));
+    assert_null(strchr(text, 0x1b));
+    assert_null(strstr(text, "\xc2\x9b"));
     free(text);
 }
 
@@ -213,6 +288,8 @@ int main(void)
         cmocka_unit_test(refusal_tells_lists_element_by_element),
         cmocka_unit_test(a_remark_stands_below_the_status),
         cmocka_unit_test(outside_text_forms_no_markup),
+        cmocka_unit_test(links_come_first_and_equal_fields_are_folded),
+        cmocka_unit_test(outside_text_obeys_nobody),
         cmocka_unit_test(replay_finds_every_difference),
         cmocka_unit_test(replay_ignores_roots_and_wording),
     };

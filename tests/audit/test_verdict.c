@@ -179,7 +179,8 @@ static void descriptions_say_the_worst_and_its_limit(void **state)
     in = input_of(a.document, accepted);
     d = document_of(&in, &v);
     assert_string_equal(json_get(d, "description")->valuestring,
-                        "REGRESSION RSS growth 1499.25 MB/h, limit 100 MB/h (base 9.3), 2 of 4 metrics");
+                        "REGRESSION 2 of 4 metrics: RSS growth 1,499.2 MB/h, before 9.3 MB/h, +1,489.95 MB/h; limit 100 MB/h "
+                        "(near-zero floor)");
     assert_int_equal((int) json_get(d, "expected_comparisons")->valuedouble, 5);
     json_free(d);
     in.no_ticket = true;
@@ -200,7 +201,7 @@ static void descriptions_say_the_worst_and_its_limit(void **state)
     audited(&s, &a);
     in = input_of(a.document, accepted);
     d = document_of(&in, &v);
-    assert_string_equal(json_get(d, "description")->valuestring, "OK 4 metrics within limits, worst put p99 +10.0% of +25%");
+    assert_string_equal(json_get(d, "description")->valuestring, "OK 4 metrics within limits, worst put p99 +10 % of +25 %");
     json_free(d);
     audit_fini(&a);
 

@@ -208,7 +208,7 @@ static void pending_is_asked_again_and_ends_red(void **state)
 }
 
 static const char three_gates[] =
-    "{\"verdict\": \"REGRESSION\", \"description\": \"REGRESSION 1 of 3 gates: b\", \"gates\": ["
+    "{\"verdict\": \"REGRESSION\", \"description\": \"REGRESSION 1 of 3 gates: `b` @all\", \"gates\": ["
     "{\"gate\": \"a\", \"class\": \"m\", \"verdict\": \"PENDING\", \"run\": null,"
     " \"url\": \"/p/o/n/a\", \"description\": \"PENDING no run of this commit yet\"},"
     "{\"gate\": \"b\", \"class\": \"m\", \"verdict\": \"REGRESSION\", \"run\": \"r1\","
@@ -234,16 +234,18 @@ static void the_comment_has_every_gates_own_run(void **state)
     assert_false(access(path, F_OK) == 0);
     test_run_fini(&r);
 
-    test_write_text(dir, "fake/_r_r2.txt", "no baseline\n");
+    test_write_text(dir, "fake/_r_r2.txt", "no baseline\n```\n# end\n");
     run_script(dir, "## A comment", &r);
     if (r.code != 0)
         fail_msg("exit %d: %s", r.code, r.err);
     text = test_read_path(path, NULL);
-    assert_string_equal(text, "**REGRESSION 1 of 3 gates: b**\n"
-                              "\n### a on m: PENDING\n\n"
-                              "```\nPENDING no run of this commit yet\n```\n"
-                              "\n### b on m: REGRESSION\n\n| compares | +6 % |\n"
-                              "\n### c on m: NON_COMPARABLE\n\n```\nno baseline\n```\n");
+    assert_string_equal(text, "**`REGRESSION 1 of 3 gates: 'b' @all`**\n"
+                              "\n### [a on m: PENDING](http://s/p/o/n/a)\n\n"
+                              "    PENDING no run of this commit yet\n"
+                              "\n### [b on m: REGRESSION](http://s/r/r1/vs/b-1)\n\n"
+                              "| compares | +6 % |\n"
+                              "\n### [c on m: NON_COMPARABLE](http://s/r/r2)\n\n"
+                              "    no baseline\n    ```\n    # end\n");
     free(text);
     test_run_fini(&r);
     free(path);

@@ -445,6 +445,22 @@ static void downloads_are_ranged_tagged_and_sandboxed(void **state)
     raw_response_fini(&a);
 }
 
+/* The Markdown is read in a forge: its links say where the pages are. */
+static void links_are_whole(const struct fixture *f, const char *markdown, const char *run,
+                            const char *base)
+{
+    AUTO_FREE char *want = NULL;
+
+    assert_true(asprintf(&want,
+                         "status: OK\n\n[this comparison](http://127.0.0.1:%u/r/%s/vs/b-%s) · "
+                         "[the run](http://127.0.0.1:%u/r/%s) · "
+                         "[the baseline](http://127.0.0.1:%u/b/b-%s)\n\n",
+                         (unsigned) f->live.port, run, base, (unsigned) f->live.port, run,
+                         (unsigned) f->live.port, base) > 0);
+    if (!strstr(markdown, want))
+        fail_msg("'%s' is not in:\n%s", want, markdown);
+}
+
 static void pages_of_a_run_answer_in_every_form(void **state)
 {
     static const char *const forms[] = {"", ".json", ".txt"};
@@ -499,6 +515,7 @@ static void pages_of_a_run_answer_in_every_form(void **state)
         assert_true(asprintf(&markdown, "/r/%s/vs/b-%s.md", p->run, base->run) > 0);
         get(f, markdown, 200, &a);
         header_is(&a, "Content-Type", "text/markdown; charset=utf-8");
+        links_are_whole(f, a.body, p->run, base->run);
         raw_response_fini(&a);
         assert_true(asprintf(&informational, "/api/v1/projects/" UPLOAD_PROJECT "/compare/%s/%s",
                              p->run, base->run) > 0);

@@ -184,7 +184,7 @@ static void text_names_policy_metric_and_limit(void **state)
     project_cleanrun(&p, args, NULL, &r);
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "gains nothing until reviewed"));
-    assert_non_null(strstr(r.err, "s/p.json: n 5, baseline 3, limit 3.3 items"));
+    assert_non_null(strstr(r.err, "s/p.json: n 5 items, before 3 items, +66.7 %; limit +10 %\n"));
     assert_non_null(strstr(r.err, "REGRESSION"));
     test_run_fini(&r);
     const char *const show[] = {"show", out, NULL};

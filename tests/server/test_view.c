@@ -63,68 +63,6 @@ static const char *text_at(const cJSON *o, const char *key)
     return s->valuestring;
 }
 
-static void expect_number(double v, const char *expected)
-{
-    char text[VIEW_TEXT];
-
-    view_num_text(v, false, true, text);
-    assert_string_equal(text, expected);
-}
-
-static void numbers_read_well_and_never_lie(void **state)
-{
-    (void) state;
-    expect_number(0, "0");
-    expect_number(-0.0, "0");
-    expect_number(65000, "65,000");
-    expect_number(9007199254740991.0, "9,007,199,254,740,991");
-    expect_number(14.203125, "14.2");
-    expect_number(14.256, "14.26");
-    expect_number(1499.5203, "1,499.5");
-    expect_number(-1353.257859905872, "-1,353.3");
-    expect_number(0.8993, "0.8993");
-    expect_number(0.00123456, "0.001235");
-    expect_number(1e-9, "1e-9");
-    /* Almost one is not one. */
-    expect_number(0.99998, "0.99998");
-    expect_number(9.9996, "9.9996");
-    expect_number(64999.9999, "64,999.9999");
-    /* Whole but for the last bits of a double. */
-    expect_number(16.000000000000004, "16");
-}
-
-static void expect_percent(double v, double limit, const char *expected)
-{
-    char text[VIEW_TEXT];
-
-    view_pct_text(v, limit, true, text);
-    assert_string_equal(text, expected);
-}
-
-static void percentages_keep_what_tells_them_from_the_limit(void **state)
-{
-    (void) state;
-    expect_percent(7.4211, 15, "+7.4 %");
-    expect_percent(-39.9, 25, "-39.9 %");
-    expect_percent(15, 15, "+15 %");
-    expect_percent(15.04, 15, "+15.04 %");
-    expect_percent(15.004, 15, "+15.004 %");
-    expect_percent(0, 15, "0 %");
-    expect_percent(-0.001, 15, "-0.001 %");
-    expect_percent(16024.5, 15, "+16,024.5 %");
-}
-
-static void units_become_readable(void **state)
-{
-    (void) state;
-    assert_string_equal(view_unit_for(41834211, "ns").name, "ms");
-    assert_string_equal(view_unit_for(950, "ns").name, "ns");
-    assert_string_equal(view_unit_for(2e9, "ns").name, "s");
-    assert_string_equal(view_unit_for(61440, "B").name, "KiB");
-    assert_string_equal(view_unit_for(5, "MB/h").name, "MB/h");
-    assert_string_equal(view_unit_for(5, "1").name, "");
-}
-
 static void ages_are_in_words(void **state)
 {
     char text[VIEW_TEXT];
@@ -468,9 +406,6 @@ static void neighbouring_phases_differ_in_shade(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_read_well_and_never_lie),
-        cmocka_unit_test(percentages_keep_what_tells_them_from_the_limit),
-        cmocka_unit_test(units_become_readable),
         cmocka_unit_test(ages_are_in_words),
         cmocka_unit_test(lists_differ_element_by_element),
         cmocka_unit_test(single_values_differ_in_words),
