@@ -13,7 +13,7 @@
  * .git/info/exclude and personal ignore files are not asked. Flags that hide changes
  * (skip-worktree, assume-unchanged) and every git setting are without effect, since bytes are read
  * from disk. What can't be read is an error.
- *   dirty: a path, a mode or a byte differs from HEAD. Bytes are compared with HEAD's blobs, and
+ *   dirty: a path, a mode or a byte differs from HEAD, or a submodule is not checked out. Bytes are compared with HEAD's blobs, and
  * only when the commit itself holds a .gitattributes, with what a fresh checkout writes (line ends,
  * ident, working-tree-encoding; no filter program is ever run).
  *

@@ -1,7 +1,6 @@
 /* The fingerprint `cleanrun-source/1`; its exact definition stands in source.h. */
 #include "runner/source_frame.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -140,23 +139,6 @@ static bool is_checked_out(const struct git *g, const char *path)
     return fstatat(g->root_fd, dot_git, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static bool is_empty_directory(const struct git *g, const char *path)
-{
-    int fd = openat(g->root_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    bool empty = dir != NULL;
-
-    if (!dir) {
-        if (fd >= 0)
-            (void) close(fd); /* was only read */
-        return false;
-    }
-    for (const struct dirent *d = readdir(dir); d && empty; d = readdir(dir))
-        empty = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
-    (void) closedir(dir); /* was only read */
-    return empty;
-}
-
 /* A submodule: its checked-out commit here, its own tree later, after all paths of this one. */
 static int frame_submodule(struct walk *w, const struct git *g, const char *prefix,
                            const struct source_path *x, struct err *e)
@@ -165,9 +147,7 @@ static int frame_submodule(struct walk *w, const struct git *g, const char *pref
     char *full = NULL;
 
     if (!is_checked_out(g, x->path)) {
-        /* An empty directory is a submodule that nobody asked for; anything else is a change. */
-        if (!is_empty_directory(g, x->path))
-            w->source->dirty = true;
+        w->source->dirty = true; /* what is built is not all that the commit holds */
         source_frame_text(w->digest, "absent");
         source_frame(w->digest, "", 0);
         return 0;

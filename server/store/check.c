@@ -95,7 +95,7 @@ enum check_column {
     CHECK_RECEIVED,
     CHECK_BASELINE,
     CHECK_EXECUTABLE,
-    CHECK_SOURCE, /* fingerprint of a clean source, else null */
+    CHECK_CLEAN, /* its source was the commit */
     CHECK_REGRESSED,
 };
 
@@ -110,12 +110,12 @@ static int add_run(struct check *c, const struct query *q, struct err *e)
 
     if (!r)
         return -1;
+    a.clean = query_get_int(q, CHECK_CLEAN) != 0;
     if (!verdict_parse(query_get_text(q, CHECK_VERDICT), &a.verdict))
         return err_set(e, ERR_INTERNAL, "check.verdict", "a stored run has an unknown verdict");
     a.run = keep(c, query_get_text(q, CHECK_RUN), &failed);
     a.description = keep(c, query_get_text(q, CHECK_DESCRIPTION), &failed);
     a.baseline = keep(c, query_get_text(q, CHECK_BASELINE), &failed);
-    a.source = keep(c, query_get_text(q, CHECK_SOURCE), &failed);
     a.has_executable = query_get_digest(q, CHECK_EXECUTABLE, &a.executable);
     return failed ? arena_full(e) : check_attempts_add(&r->attempts, &c->arena, &a, e);
 }

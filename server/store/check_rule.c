@@ -43,11 +43,12 @@ bool check_same_executable(const struct check_attempt *a, const struct check_att
     return a->has_executable && b->has_executable && digest_equal(&a->executable, &b->executable);
 }
 
-/* The same program: the same executable, or one built from the same clean source (attempts are of
- * one commit): a build that is not reproducible gives another executable each time. */
+/* The same program: the same executable, or one built from a clean source. Attempts are of one
+ * commit, so that two clean sources are the same one, even where git writes its files otherwise
+ * (line ends); and a build that is not reproducible gives another executable each time. */
 static bool same_question(const struct check_attempt *a, const struct check_attempt *b)
 {
-    return (check_same_executable(a, b) || same_text(a->source, b->source)) &&
+    return (check_same_executable(a, b) || (a->clean && b->clean)) &&
            same_text(a->baseline, b->baseline);
 }
 

@@ -20,12 +20,12 @@ struct check_attempt {
     enum verdict verdict;
     int64_t at_us;
     bool complete;  /* a stored run, not a refused upload */
+    bool clean;     /* its source was the commit */
     bool regressed; /* was a REGRESSION, whatever became of its evidence since */
     const char *description;
     const char *baseline;
     struct digest executable;
     bool has_executable;
-    const char *source; /* fingerprint of a clean source, else NULL */
 };
 
 /* In order of arrival; starts zeroed. */

@@ -194,8 +194,7 @@ static const struct sql_statement statements[SQL_MAX] = {
     [SQL_RUNS_OF_CHECK] =
         {"SELECT r.gate, r.class, r.run, " VERDICT_NOW ", " DESCRIPTION_NOW
          ", r.received_us, r.baseline, r.executable,"
-         " CASE WHEN r.dirty THEN NULL ELSE r.fingerprint END,"
-         " r.verdict = 'REGRESSION' AND NOT " REVOKED
+         " NOT r.dirty, r.verdict = 'REGRESSION' AND NOT " REVOKED
          " FROM runs r JOIN runners n ON n.id = r.runner WHERE r.project = ?1 AND r.commit_id = ?2"
          " AND (?3 IS NULL OR (r.gate = ?3 AND r.class = ?4)) AND r.mode = 'clean'"
          " AND r.verdict IS NOT NULL ORDER BY r.id",

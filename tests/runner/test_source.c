@@ -427,7 +427,8 @@ static void files_below_a_git_directory_are_counted(void **state)
     test_dir_free(dir);
 }
 
-static void files_in_a_submodule_not_checked_out_are_a_change(void **state)
+/* Else a regression in the submodule's code would go away with the submodule. */
+static void a_submodule_not_checked_out_is_a_change(void **state)
 {
     char *dir = new_repo();
     char *inner = new_repo();
@@ -435,8 +436,9 @@ static void files_in_a_submodule_not_checked_out_are_a_change(void **state)
     (void) state;
     GIT(dir, "submodule", "--quiet", "add", inner, "sub");
     GIT(dir, "commit", "-q", "-m", "submodule");
-    GIT(dir, "submodule", "--quiet", "deinit", "-f", "sub");
     assert_false(is_dirty(dir, NULL));
+    GIT(dir, "submodule", "--quiet", "deinit", "-f", "sub");
+    assert_true(is_dirty(dir, NULL));
     test_write_text(dir, "sub/local.h", "1");
     assert_true(is_dirty(dir, NULL));
     test_dir_free(inner);
@@ -707,7 +709,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(conversions_count_as_a_fresh_checkout_makes_them),
         cmocka_unit_test(ignored_files_are_counted_but_for_the_run_directory),
         cmocka_unit_test(files_below_a_git_directory_are_counted),
-        cmocka_unit_test(files_in_a_submodule_not_checked_out_are_a_change),
+        cmocka_unit_test(a_submodule_not_checked_out_is_a_change),
         cmocka_unit_test(submodules_and_nested_repositories_are_read),
         cmocka_unit_test(parents_are_recorded),
         cmocka_unit_test(unreadable_files_are_an_error),
