@@ -136,6 +136,9 @@ int admin_args_time(const struct admin_args *a, const char *name, int64_t *out_u
     if (value && !clock_parse_rfc3339(value, &us))
         return err_set(e, ERR_USAGE, "args.time",
                        "--%s must be a time such as 2026-11-29T14:15:02Z, not '%s'", name, value);
+    if (value && us <= 0)
+        return err_set(e, ERR_USAGE, "args.time", "--%s must be a time after 1970, not '%s'", name,
+                       value);
     *out_us = us;
     return 0;
 }

@@ -35,6 +35,7 @@ bool admin_args_has(const struct admin_args *a, const char *name);
 /* The same, but absent is ERR_USAGE. */
 int admin_args_need(const struct admin_args *a, const char *name, const char **out,
                     struct err *e) MUST_CHECK;
-/* RFC 3339 time of a flag in microseconds; absent gives 0. */
+/* RFC 3339 time of a flag in microseconds; absent gives 0, and 1970 is ERR_USAGE: 0 means no limit
+ * where a time is stored. */
 int admin_args_time(const struct admin_args *a, const char *name, int64_t *out_us,
                     struct err *e) MUST_CHECK;

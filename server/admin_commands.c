@@ -132,14 +132,20 @@ int admin_runner_add(struct store *s, const struct admin_args *a, struct err *e)
 
 int admin_runner_revoke(struct store *s, const struct admin_args *a, struct err *e)
 {
+    struct manage_revoked now = {.since_us = 0};
+    char at[CLOCK_RFC3339_SIZE];
     const char *reason = NULL;
     int64_t since_us = 0;
 
     if (admin_args_need(a, "reason", &reason, e) < 0 ||
         admin_args_time(a, "since", &since_us, e) < 0 ||
-        manage_runner_revoke(s, a->words[0], reason, since_us, e) < 0)
+        manage_runner_revoke(s, a->words[0], reason, since_us, &now, e) < 0)
         return -1;
-    admin_say(a, "runner %s revoked\n", a->words[0]);
+    clock_rfc3339(now.since_us, false, at);
+    if (now.stands)
+        admin_say(a, "runner %s was revoked since %s already, and that stays\n", a->words[0], at);
+    else
+        admin_say(a, "runner %s is revoked since %s\n", a->words[0], at);
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #define ACTOR "admin"
 #define TOKEN_PREFIX "clr_"
 #define TOKEN_BYTES 32
+#define REASON_MAX 1000
 
 static int bad_name(struct err *e, const char *what, const char *name)
 {
@@ -223,30 +224,68 @@ int manage_runner_add(struct store *s, const struct manage_runner *r, struct err
     return store_write_close(&w, e);
 }
 
+/* Since when a known runner is revoked; 0: it is not. */
+static int revoked_since(struct db *d, const char *name, int64_t *out_us, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(d, SQL_RUNNER_GET);
+    bool row = false;
+
+    query_text(&q, name);
+    if (query_step(&q, &row, e) < 0)
+        return -1;
+    if (!row)
+        return err_set(e, ERR_NOTFOUND, "manage.runner", "there is no runner '%s'", name);
+    *out_us = query_get_int(&q, 4);
+    return 0;
+}
+
+static int set_revoked(struct db *d, const char *name, int64_t since_us, const char *reason,
+                       struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(d, SQL_RUNNER_REVOKE);
+
+    query_text(&q, name);
+    query_int(&q, since_us);
+    query_text(&q, reason);
+    return query_run(&q, e);
+}
+
 int manage_runner_revoke(struct store *s, const char *name, const char *reason, int64_t since_us,
-                         struct err *e)
+                         struct manage_revoked *out, struct err *e)
 {
     AUTO_STORE_WRITE struct store_write w = {.db = NULL};
+    AUTO_BUF struct buf what = {.data = NULL};
     int64_t now_us = clock_realtime_us();
+    struct manage_revoked r = {.since_us = since_us ? since_us : now_us};
+    char at[CLOCK_RFC3339_SIZE];
+    int64_t before_us = 0;
 
-    if (!reason || !reason[0])
-        return err_set(e, ERR_USAGE, "manage.reason", "a revocation needs a reason");
-    if (store_write_open(s, &w, e) < 0)
+    if (!reason || !reason[0] || strlen(reason) > REASON_MAX)
+        return err_set(e, ERR_USAGE, "manage.reason",
+                       "a revocation needs a reason of at most %d bytes", REASON_MAX);
+    clock_rfc3339(r.since_us, false, at);
+    if (r.since_us > now_us)
+        return err_set(e, ERR_USAGE, "manage.since",
+                       "%s is in the future, and until then the key would be believed: revoke it "
+                       "from now (without --since) or from an earlier time",
+                       at);
+    if (store_write_open(s, &w, e) < 0 || revoked_since(w.db, name, &before_us, e) < 0)
         return -1;
-    {
-        AUTO_QUERY struct query q = query_begin(w.db, SQL_RUNNER_REVOKE);
-
-        query_text(&q, name);
-        query_int(&q, since_us ? since_us : now_us);
-        query_text(&q, reason);
-        if (query_run(&q, e) < 0)
-            return -1;
-    }
-    if (db_changes(w.db) != 1)
-        return err_set(e, ERR_NOTFOUND, "manage.runner", "there is no runner '%s'", name);
-    if (store_log_add(w.db, now_us, ACTOR, "runner.revoke", name, reason, e) < 0)
+    r.stands = before_us != 0 && before_us <= r.since_us;
+    if (!r.stands && set_revoked(w.db, name, r.since_us, reason, e) < 0)
         return -1;
-    return store_write_close(&w, e);
+    if (r.stands)
+        r.since_us = before_us;
+    clock_rfc3339(r.since_us, false, at);
+    buf_init(&what, LIMIT_KIB(2));
+    buf_printf(&what, "%s (%ssince %s)", reason, r.stands ? "stays revoked " : "", at);
+    if (buf_check(&what, e) < 0 ||
+        store_log_add(w.db, now_us, ACTOR, "runner.revoke", name, what.data, e) < 0 ||
+        store_write_close(&w, e) < 0)
+        return -1;
+    if (out)
+        *out = r;
+    return 0;
 }
 
 /* Tokens. */

@@ -30,9 +30,14 @@ struct manage_runner {
 /* A known name with the same key and class is allowed for one more project; with others it is
  * ERR_CONFLICT. A key belongs to one runner only, a revoked one to none. */
 int manage_runner_add(struct store *s, const struct manage_runner *r, struct err *e) MUST_CHECK;
-/* since_us 0: from now. */
+struct manage_revoked {
+    int64_t since_us; /* what holds after it */
+    bool stands;      /* an earlier revocation stands, with its time and its reason */
+};
+/* since_us 0: from now; a time to come is ERR_USAGE. The time of a revoked runner only ever moves to
+ * an earlier one: what signed in between was INVALID and stays so. out may be NULL. */
 int manage_runner_revoke(struct store *s, const char *name, const char *reason, int64_t since_us,
-                         struct err *e) MUST_CHECK;
+                         struct manage_revoked *out, struct err *e) MUST_CHECK;
 
 #define MANAGE_TOKEN_SIZE 80
 /* project NULL: every project. The text exists nowhere else: only its hash is stored. */

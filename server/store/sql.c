@@ -109,7 +109,9 @@ static const struct sql_statement statements[SQL_MAX] = {
          " WHERE x.runner = n.id AND " VISIBLE ") ORDER BY n.name",
          false},
     [SQL_RUNNER_REVOKE] =
-        {"UPDATE runners SET revoked_since_us = ?2, revoked_reason = ?3 WHERE name = ?1", true},
+        {"UPDATE runners SET revoked_since_us = ?2, revoked_reason = ?3 WHERE name = ?1"
+         " AND (revoked_since_us = 0 OR revoked_since_us > ?2)",
+         true},
     [SQL_RUNNER_SEEN] = {"UPDATE runners SET last_seen_us = max(last_seen_us, ?2) WHERE id = ?1",
                          true},
     [SQL_RUNNER_ALLOW] =

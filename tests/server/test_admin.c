@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/json_in.h"
 
 static char *program(void)
@@ -164,6 +165,40 @@ static void projects_runners_and_tokens(void **state)
     expect_text(p->data, "log", 0,
                 "private → public, tickets optional → required, deadline 86400 s → 60 s");
     expect_text(p->data, "log", 0, "runner.add\tmetal-01\t" PACKAGE_PROJECT ", class demo, key ");
+}
+
+/* A revocation that is said again never gives back what the first one took. */
+static void revocation_only_moves_to_earlier_times(void **state)
+{
+    struct place *p = *state;
+    char future[CLOCK_RFC3339_SIZE];
+    AUTO_FREE char *later = NULL;
+
+    add_runner(p);
+    clock_rfc3339(clock_realtime_us() + INT64_C(3600) * 1000000, false, future);
+    assert_true(asprintf(&later, "runner|revoke|metal-01|--reason|typo|--since|%s", future) > 0);
+    expect_text(p->data, later, 2, "is in the future");
+    expect_text(p->data, "runner|revoke|metal-01|--reason|odd|--since|1970-01-01T00:00:00Z", 2,
+                "1970");
+    expect_text(p->data, "runner|revoke|metal-01|--reason|odd|--since|1969-12-31T23:59:59Z", 2,
+                "1970");
+    expect_text(p->data, "runner|list", 0, "seen -\t" PACKAGE_PROJECT "\n");
+    expect_text(p->data, "runner|revoke|metal-01|--reason|leaked|--since|2026-01-02T03:04:05Z", 0,
+                "revoked since 2026-01-02T03:04:05Z");
+    expect_text(p->data, "runner|revoke|metal-01|--reason|to be sure", 0,
+                "was revoked since 2026-01-02T03:04:05Z already, and that stays");
+    expect_text(p->data, "runner|revoke|metal-01|--reason|and so|--since|2026-01-02T03:04:06Z", 0,
+                "was revoked since 2026-01-02T03:04:05Z already, and that stays");
+    expect_text(p->data, later, 2, "is in the future");
+    expect_text(p->data, "runner|list", 0, "revoked since 2026-01-02T03:04:05Z: leaked");
+    expect_text(p->data, "runner|revoke|metal-01|--reason|earlier|--since|2025-12-31T00:00:00Z", 0,
+                "revoked since 2025-12-31T00:00:00Z");
+    expect_text(p->data, "runner|list", 0, "revoked since 2025-12-31T00:00:00Z: earlier");
+    expect_text(p->data, "log", 0, "metal-01\tleaked (since 2026-01-02T03:04:05Z)");
+    expect_text(p->data, "log", 0,
+                "metal-01\tto be sure (stays revoked since 2026-01-02T03:04:05Z)");
+    expect_text(p->data, "log", 0, "metal-01\tearlier (since 2025-12-31T00:00:00Z)");
+    expect_text(p->data, "runner|revoke|nobody|--reason|x", 2, "there is no runner 'nobody'");
 }
 
 static void mistakes_are_named(void **state)
@@ -541,6 +576,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(projects_runners_and_tokens),
+        T(revocation_only_moves_to_earlier_times),
         T(mistakes_are_named),
         T(refused_commands_leave_nothing),
         T(help_is_of_the_command),

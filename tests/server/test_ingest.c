@@ -191,7 +191,7 @@ static void keys_count_at_the_time_of_receipt(void **state)
     struct package q;
 
     store_fixture_run(f, NULL, "NON_COMPARABLE", &p);
-    MUST(manage_runner_revoke(f->store, "metal-01", "lost", 0, E));
+    MUST(manage_runner_revoke(f->store, "metal-01", "lost", 0, NULL, E));
     package_make(&(struct package_options){.probes = 1}, f->key, &q);
     store_fixture_push(f, &q, &r);
     assert_string_equal(store_fixture_code(&r), "IN-KEY");
