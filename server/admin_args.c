@@ -44,6 +44,12 @@ static int unknown(const char *flag, size_t len, const char *const *allowed, siz
 
 static int add_flag(struct admin_args *a, const char *name, const char *value, struct err *e)
 {
+    size_t len = strcspn(name, "=");
+
+    for (size_t i = 0; i < a->n_flags; i++) {
+        if (names(a->flags[i].name, name, len))
+            return err_set(e, ERR_USAGE, "args.twice", "--%.*s is given twice", (int) len, name);
+    }
     if (a->n_flags == ADMIN_FLAGS)
         return err_set(e, ERR_USAGE, "args.many", "too many options");
     a->flags[a->n_flags].name = name;

@@ -26,10 +26,10 @@ struct admin_args {
 };
 
 /* allowed: "data= private scope=": a name that ends in '=' takes a value. Unknown flags are
- * ERR_USAGE with "did you mean". */
+ * ERR_USAGE with "did you mean", and so is a flag that is given twice: no command takes two. */
 int admin_args_parse(int argc, char *const argv[], const char *const *allowed, size_t n_allowed,
                      struct admin_args *out, struct err *e) MUST_CHECK;
-/* Last value of a flag, or NULL. */
+/* Value of a flag, or NULL. */
 const char *admin_args_get(const struct admin_args *a, const char *name);
 bool admin_args_has(const struct admin_args *a, const char *name);
 /* The same, but absent is ERR_USAGE. */

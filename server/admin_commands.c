@@ -130,6 +130,39 @@ int admin_runner_add(struct store *s, const struct admin_args *a, struct err *e)
     return 0;
 }
 
+int admin_check_runner_set(const struct admin_args *a, struct err *e)
+{
+    if (!admin_args_has(a, "not-before") && !admin_args_has(a, "not-after"))
+        return err_set(e, ERR_USAGE, "args.nothing",
+                       "what to set? --not-before or --not-after, each a time or 'none'");
+    return 0;
+}
+
+/* *out NULL: the flag is absent; "none" is 0, no limit. */
+static int limit_of(const struct admin_args *a, const char *name, int64_t *us, const int64_t **out,
+                    struct err *e)
+{
+    const char *text = admin_args_get(a, name);
+
+    *us = 0;
+    *out = text ? us : NULL;
+    return !text || strcmp(text, "none") == 0 ? 0 : admin_args_time(a, name, us, e);
+}
+
+int admin_runner_set(struct store *s, const struct admin_args *a, struct err *e)
+{
+    struct manage_validity change = {.not_before_us = NULL};
+    int64_t from_us = 0;
+    int64_t to_us = 0;
+
+    if (limit_of(a, "not-before", &from_us, &change.not_before_us, e) < 0 ||
+        limit_of(a, "not-after", &to_us, &change.not_after_us, e) < 0 ||
+        manage_runner_set(s, a->words[0], &change, e) < 0)
+        return -1;
+    admin_say(a, "runner %s changed\n", a->words[0]);
+    return 0;
+}
+
 int admin_runner_revoke(struct store *s, const struct admin_args *a, struct err *e)
 {
     struct manage_revoked now = {.since_us = 0};

@@ -17,6 +17,7 @@ const char *admin_when(int64_t us, char out[CLOCK_RFC3339_SIZE]);
 typedef int (*admin_check)(const struct admin_args *a, struct err *e);
 int admin_check_project_add(const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_check_project_set(const struct admin_args *a, struct err *e) MUST_CHECK;
+int admin_check_runner_set(const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_check_token_add(const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_check_baseline_import(const struct admin_args *a, struct err *e) MUST_CHECK;
 
@@ -27,6 +28,7 @@ int admin_project_add(struct store *s, const struct admin_args *a, struct err *e
 int admin_project_set(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_project_list(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_runner_add(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
+int admin_runner_set(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_runner_revoke(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_runner_list(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;
 int admin_token_add(struct store *s, const struct admin_args *a, struct err *e) MUST_CHECK;

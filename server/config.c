@@ -68,6 +68,14 @@ static int unknown_flag(const char *word, struct err *e)
     return err_set(e, ERR_USAGE, "config.flag", "unknown option '%s'", word);
 }
 
+static int set_value(const char *values[SETTINGS], size_t s, const char *value, struct err *e)
+{
+    if (values[s])
+        return err_set(e, ERR_USAGE, "config.twice", "%s is given twice", settings[s].flag);
+    values[s] = value;
+    return 0;
+}
+
 /* Reads one flag at argv[*i] into values. */
 static int take_flag(int argc, char *const argv[], int *i, const char *values[SETTINGS],
                      struct err *e)
@@ -79,15 +87,12 @@ static int take_flag(int argc, char *const argv[], int *i, const char *values[SE
     for (s = 0; s < SETTINGS; s++) {
         if (strlen(settings[s].flag) != len || strncmp(word, settings[s].flag, len) != 0)
             continue;
-        if (word[len] == '=') {
-            values[s] = word + len + 1;
-            return 0;
-        }
+        if (word[len] == '=')
+            return set_value(values, s, word + len + 1, e);
         if (*i + 1 >= argc)
             return err_set(e, ERR_USAGE, "config.value", "option '%s' needs a value", word);
         *i += 1;
-        values[s] = argv[*i];
-        return 0;
+        return set_value(values, s, argv[*i], e);
     }
     return unknown_flag(word, e);
 }

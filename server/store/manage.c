@@ -126,7 +126,7 @@ static int check_key_free(struct db *d, const struct manage_runner *r, const cha
         return 0;
     return err_set(e, ERR_CONFLICT, "manage.key",
                    "this key belongs to runner '%s' (class %s%s), and a key names one runner for "
-                   "ever: make a new key with 'cleanrun key new' and add it as '%s'",
+                   "ever: make a new key with 'cleanrun key gen' and add it as '%s'",
                    query_get_text(&q, 0), query_get_text(&q, 1),
                    query_get_int(&q, 2) ? ", revoked" : "", r->name);
 }
@@ -149,6 +149,47 @@ static int insert_runner(struct db *d, const struct manage_runner *r, const char
     return 0;
 }
 
+/* "2026-01-01T00:00:00Z..-" */
+static void write_validity(struct buf *out, int64_t not_before_us, int64_t not_after_us)
+{
+    char from[CLOCK_RFC3339_SIZE] = "-";
+    char to[CLOCK_RFC3339_SIZE] = "-";
+
+    if (not_before_us)
+        clock_rfc3339(not_before_us, false, from);
+    if (not_after_us)
+        clock_rfc3339(not_after_us, false, to);
+    buf_printf(out, "%s..%s", from, to);
+}
+
+static int check_validity(int64_t not_before_us, int64_t not_after_us, struct err *e)
+{
+    if (not_before_us && not_after_us && not_before_us >= not_after_us)
+        return err_set(e, ERR_USAGE, "manage.validity", "the key's time ends before it begins");
+    return 0;
+}
+
+/* Limits that are given and would not hold must not seem to. */
+static int check_same_validity(const struct query *q, const struct manage_runner *r, struct err *e)
+{
+    AUTO_BUF struct buf held = {.data = NULL};
+    int64_t not_before_us = query_get_int(q, 5);
+    int64_t not_after_us = query_get_int(q, 6);
+
+    if ((!r->not_before_us || r->not_before_us == not_before_us) &&
+        (!r->not_after_us || r->not_after_us == not_after_us))
+        return 0;
+    buf_init(&held, LIMIT_KIB(1));
+    write_validity(&held, not_before_us, not_after_us);
+    if (buf_check(&held, e) < 0)
+        return -1;
+    return err_set(e, ERR_CONFLICT, "manage.exists",
+                   "runner '%s' exists and its key is valid %s; adding it again does not change "
+                   "that: 'cleanrun-server runner set %s [--not-before TIME] [--not-after TIME]' "
+                   "does",
+                   r->name, held.data, r->name);
+}
+
 /* *out_id 0: the name is free. */
 static int known_runner(struct db *d, const struct manage_runner *r, const char *keyid,
                         int64_t *out_id, struct err *e)
@@ -164,7 +205,7 @@ static int known_runner(struct db *d, const struct manage_runner *r, const char 
         return 0;
     if (query_get_int(&q, 4) != 0)
         return err_set(e, ERR_CONFLICT, "manage.revoked",
-                       "runner '%s' is revoked: make a new key with 'cleanrun key new' and add it "
+                       "runner '%s' is revoked: make a new key with 'cleanrun key gen' and add it "
                        "under a new name",
                        r->name);
     if (strcmp(query_get_text(&q, 3), keyid) != 0)
@@ -176,8 +217,10 @@ static int known_runner(struct db *d, const struct manage_runner *r, const char 
         return err_set(e, ERR_CONFLICT, "manage.exists",
                        "runner '%s' exists with this key in class '%s', not '%s', and a class does "
                        "not change: revoke it ('cleanrun-server runner revoke %s --reason TEXT'), "
-                       "make a new key with 'cleanrun key new' and add it under a new name",
+                       "make a new key with 'cleanrun key gen' and add it under a new name",
                        r->name, query_get_text(&q, 1), r->machine_class, r->name);
+    if (check_same_validity(&q, r, e) < 0)
+        return -1;
     *out_id = query_get_int(&q, 0);
     return 0;
 }
@@ -205,8 +248,8 @@ int manage_runner_add(struct store *s, const struct manage_runner *r, struct err
         return bad_name(e, "runner name", r->name);
     if (!text_is_slug(r->machine_class))
         return bad_name(e, "machine class", r->machine_class);
-    if (r->not_before_us && r->not_after_us && r->not_before_us >= r->not_after_us)
-        return err_set(e, ERR_USAGE, "manage.validity", "the key's time ends before it begins");
+    if (check_validity(r->not_before_us, r->not_after_us, e) < 0)
+        return -1;
     if (public_key_parse(r->key_pem, strlen(r->key_pem), &key, e) < 0 ||
         public_key_write(key, &pem, e) < 0)
         return -1;
@@ -218,8 +261,58 @@ int manage_runner_add(struct store *s, const struct manage_runner *r, struct err
         return -1;
     buf_init(&what, LIMIT_KIB(1));
     buf_printf(&what, "%s, class %s, key %s", r->project, r->machine_class, public_key_id(key));
+    if (r->not_before_us || r->not_after_us) {
+        buf_puts(&what, ", valid ");
+        write_validity(&what, r->not_before_us, r->not_after_us);
+    }
     if (buf_check(&what, e) < 0 || allow(w.db, id, p.id, e) < 0 ||
         store_log_add(w.db, now_us, ACTOR, "runner.add", r->name, what.data, e) < 0)
+        return -1;
+    return store_write_close(&w, e);
+}
+
+/* The validity of a known runner that is not revoked, and what the change makes of it. */
+static int change_validity(struct db *d, const char *name, const struct manage_validity *change,
+                           struct buf *what, struct err *e)
+{
+    AUTO_QUERY struct query get = query_begin(d, SQL_RUNNER_GET);
+    AUTO_QUERY struct query set = query_begin(d, SQL_RUNNER_SET);
+    int64_t from_us;
+    int64_t to_us;
+    bool row = false;
+
+    query_text(&get, name);
+    if (query_step(&get, &row, e) < 0)
+        return -1;
+    if (!row)
+        return err_set(e, ERR_NOTFOUND, "manage.runner", "there is no runner '%s'", name);
+    if (query_get_int(&get, 4) != 0)
+        return err_set(e, ERR_CONFLICT, "manage.revoked",
+                       "runner '%s' is revoked: no time makes its key valid again", name);
+    from_us = change->not_before_us ? *change->not_before_us : query_get_int(&get, 5);
+    to_us = change->not_after_us ? *change->not_after_us : query_get_int(&get, 6);
+    if (check_validity(from_us, to_us, e) < 0)
+        return -1;
+    buf_puts(what, "valid ");
+    write_validity(what, query_get_int(&get, 5), query_get_int(&get, 6));
+    buf_puts(what, " → ");
+    write_validity(what, from_us, to_us);
+    query_int(&set, query_get_int(&get, 0));
+    query_int(&set, from_us);
+    query_int(&set, to_us);
+    return query_run(&set, e);
+}
+
+int manage_runner_set(struct store *s, const char *name, const struct manage_validity *change,
+                      struct err *e)
+{
+    AUTO_STORE_WRITE struct store_write w = {.db = NULL};
+    AUTO_BUF struct buf what = {.data = NULL};
+
+    buf_init(&what, LIMIT_KIB(1));
+    if (store_write_open(s, &w, e) < 0 || change_validity(w.db, name, change, &what, e) < 0 ||
+        buf_check(&what, e) < 0 ||
+        store_log_add(w.db, clock_realtime_us(), ACTOR, "runner.set", name, what.data, e) < 0)
         return -1;
     return store_write_close(&w, e);
 }

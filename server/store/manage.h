@@ -27,15 +27,23 @@ struct manage_runner {
     const char *key_pem;                 /* SPKI PEM, P-256 */
     int64_t not_before_us, not_after_us; /* 0: unbounded */
 };
-/* A known name with the same key and class is allowed for one more project; with others it is
- * ERR_CONFLICT. A key belongs to one runner only, a revoked one to none. */
+/* A known name with the same key and class is allowed for one more project; with others, or with a
+ * validity that is not the runner's, it is ERR_CONFLICT. A key belongs to one runner only, a
+ * revoked one to none. */
 int manage_runner_add(struct store *s, const struct manage_runner *r, struct err *e) MUST_CHECK;
+
+struct manage_validity {
+    const int64_t *not_before_us, *not_after_us; /* NULL: unchanged, 0: unbounded */
+};
+/* When a key that is not revoked is valid. */
+int manage_runner_set(struct store *s, const char *name, const struct manage_validity *change,
+                      struct err *e) MUST_CHECK;
 struct manage_revoked {
     int64_t since_us; /* what holds after it */
     bool stands;      /* an earlier revocation stands, with its time and its reason */
 };
-/* since_us 0: from now; a time to come is ERR_USAGE. The time of a revoked runner only ever moves to
- * an earlier one: what signed in between was INVALID and stays so. out may be NULL. */
+/* since_us 0: from now; a time to come is ERR_USAGE. The time of a revoked runner only ever moves
+ * to an earlier one: what signed in between was INVALID and stays so. out may be NULL. */
 int manage_runner_revoke(struct store *s, const char *name, const char *reason, int64_t since_us,
                          struct manage_revoked *out, struct err *e) MUST_CHECK;
 

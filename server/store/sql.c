@@ -96,7 +96,11 @@ static const struct sql_statement statements[SQL_MAX] = {
                         " VALUES (?, ?, ?, ?, ?, ?, ?)",
                         true},
     [SQL_RUNNER_GET] =
-        {"SELECT id, class, key_pem, keyid, revoked_since_us FROM runners WHERE name = ?", false},
+        {"SELECT id, class, key_pem, keyid, revoked_since_us, not_before_us, not_after_us"
+         " FROM runners WHERE name = ?",
+         false},
+    [SQL_RUNNER_SET] = {"UPDATE runners SET not_before_us = ?2, not_after_us = ?3 WHERE id = ?1",
+                        true},
     [SQL_RUNNER_BY_KEY] = {"SELECT name, class, revoked_since_us FROM runners WHERE keyid = ?",
                            false},
     [SQL_RUNNER_LIST] = {"SELECT id, name, class, keyid, not_before_us, not_after_us, "

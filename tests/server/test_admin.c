@@ -139,7 +139,7 @@ static void projects_runners_and_tokens(void **state)
     assert_true(asprintf(&other, "runner|add|metal-02|--class|demo|--key|%s|--project|%s", p->pem,
                          PACKAGE_PROJECT) > 0);
     expect_text(p->data, other, 2, "this key belongs to runner 'metal-01' (class demo)");
-    expect_text(p->data, other, 2, "cleanrun key new");
+    expect_text(p->data, other, 2, "cleanrun key gen");
     assert_true(asprintf(&slow, "runner|add|metal-01|--class|slow|--key|%s|--project|%s", p->pem,
                          PACKAGE_PROJECT) > 0);
     expect_text(p->data, slow, 2, "with this key in class 'demo', not 'slow'");
@@ -199,6 +199,79 @@ static void revocation_only_moves_to_earlier_times(void **state)
                 "metal-01\tto be sure (stays revoked since 2026-01-02T03:04:05Z)");
     expect_text(p->data, "log", 0, "metal-01\tearlier (since 2025-12-31T00:00:00Z)");
     expect_text(p->data, "runner|revoke|nobody|--reason|x", 2, "there is no runner 'nobody'");
+}
+
+/* Limits that are said and do not hold would leave a key open. */
+static void limits_of_a_known_runner_hold_or_are_refused(void **state)
+{
+    struct place *p = *state;
+    AUTO_FREE char *again = NULL;
+    AUTO_FREE char *before = NULL;
+    AUTO_FREE char *same = NULL;
+
+    add_runner(p);
+    expect_text(p->data, "project|add|demo/other", 0, NULL);
+    assert_true(asprintf(&again,
+                         "runner|add|metal-01|--class|%s|--key|%s|--project|demo/other|"
+                         "--not-after|2027-01-01T00:00:00Z",
+                         PACKAGE_CLASS, p->pem) > 0);
+    assert_true(asprintf(&before,
+                         "runner|add|metal-01|--class|%s|--key|%s|--project|demo/other|"
+                         "--not-before|2026-01-01T00:00:00Z",
+                         PACKAGE_CLASS, p->pem) > 0);
+    expect_text(p->data, again, 2, "its key is valid -..-");
+    expect_text(p->data, again, 2, "cleanrun-server runner set metal-01");
+    expect_text(p->data, before, 2, "cleanrun-server runner set metal-01");
+    expect_text(p->data, "runner|list", 0, "valid -..-\tseen -\t" PACKAGE_PROJECT "\n");
+    expect_text(p->data, "runner|set|metal-01", 2, "what to set?");
+    expect_text(p->data, "runner|set|metal-01|--not-after|soon", 2, "must be a time");
+    expect_text(p->data, "runner|set|metal-01|--not-after|1970-01-01T00:00:00Z", 2, "1970");
+    expect_text(p->data, "runner|set|nobody|--not-after|none", 2, "there is no runner 'nobody'");
+    expect_text(p->data, "runner|set|metal-01|--not-after|2027-01-01T00:00:00Z", 0, NULL);
+    expect_text(p->data, "runner|list", 0, "valid -..2027-01-01T00:00:00Z");
+    expect_text(p->data, "runner|set|metal-01|--not-before|2027-01-01T00:00:00Z", 2,
+                "ends before it begins");
+    expect_text(p->data, "runner|set|metal-01|--not-before|2026-01-01T00:00:00Z", 0, NULL);
+    expect_text(p->data, "runner|list", 0, "valid 2026-01-01T00:00:00Z..2027-01-01T00:00:00Z");
+    expect_text(p->data, again, 0, NULL); /* the same limit: one more project */
+    assert_true(asprintf(&same, "runner|add|metal-01|--class|%s|--key|%s|--project|demo/other",
+                         PACKAGE_CLASS, p->pem) > 0);
+    expect_text(p->data, same, 0, NULL); /* none named: they stay */
+    expect_text(p->data, "runner|list", 0, "..2027-01-01T00:00:00Z\tseen -\tdemo/");
+    expect_text(p->data, "runner|set|metal-01|--not-before|none|--not-after|none", 0, NULL);
+    expect_text(p->data, "runner|list", 0, "valid -..-");
+    expect_text(p->data, "log", 0, "runner.set\tmetal-01\tvalid -..- → -..2027-01-01T00:00:00Z");
+    expect_text(p->data, "runner|revoke|metal-01|--reason|sold", 0, NULL);
+    expect_text(p->data, "runner|set|metal-01|--not-after|none", 2, "is revoked");
+}
+
+/* Of two values one would be dropped, and nobody would know which. */
+static void no_option_is_taken_twice(void **state)
+{
+    struct place *p = *state;
+    AUTO_FREE char *add = NULL;
+    static const struct {
+        const char *words;
+        const char *text;
+    } cases[] = {
+        {"token|add|x|--scope|read|--scope|admin", "--scope is given twice"},
+        {"token|add|x|--scope=read|--scope|read", "--scope is given twice"},
+        {"token|add|x|--scope|read|--project|a/b|--project|c/d", "--project is given twice"},
+        {"project|add|e/f|--private|--private", "--private is given twice"},
+        {"runner|revoke|x|--reason|a|--reason|b", "--reason is given twice"},
+        {"log|--data|/nowhere", "--data is given twice"},
+        {"serve|--listen|127.0.0.1:0|--listen|127.0.0.1:0", "--listen is given twice"},
+        {"serve|--data=/nowhere", "--data is given twice"},
+    };
+
+    expect_text(p->data, "project|add|a/b", 0, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        expect_text(p->data, cases[i].words, 2, cases[i].text);
+    assert_true(asprintf(&add, "runner|add|x|--class|demo|--key|%s|--project|a/b|--project|c/d",
+                         p->pem) > 0);
+    expect_text(p->data, add, 2, "--project is given twice");
+    expect_text(p->data, "token|list", 0, "");
+    expect_text(p->data, "runner|list", 0, "");
 }
 
 static void mistakes_are_named(void **state)
@@ -577,6 +650,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(projects_runners_and_tokens),
         T(revocation_only_moves_to_earlier_times),
+        T(limits_of_a_known_runner_hold_or_are_refused),
+        T(no_option_is_taken_twice),
         T(mistakes_are_named),
         T(refused_commands_leave_nothing),
         T(help_is_of_the_command),

@@ -260,8 +260,8 @@ static void revoked_runner_is_no_longer_believed(void **state)
     store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
     MUST(store_run_get(f->store, p.run, &row, E));
     expect(f, PACKAGE_COMMIT, "OK");
-    MUST(manage_runner_revoke(f->store, "metal-01", "sold with its key",
-                              row.received_us + 1, NULL, E));
+    MUST(manage_runner_revoke(f->store, "metal-01", "sold with its key", row.received_us + 1, NULL,
+                              E));
     expect(f, PACKAGE_COMMIT, "OK"); /* it was received before */
     MUST(manage_runner_revoke(f->store, "metal-01", "stolen earlier", row.received_us, NULL, E));
     expect(f, PACKAGE_COMMIT, "INVALID");
