@@ -117,15 +117,17 @@ static void text_key(struct buf *b, const char *file, const struct public_key *k
 static void text_head(struct buf *b, const struct bundle_input *in, const char *archive)
 {
     buf_printf(b, "# Evidence of run %s\n\n", in->run);
-    buf_puts(b, "Everything below works without cleanrun, with tools of other people. Run the "
-                "commands in this\n"
-                "directory.\n\n"
-                "## 1. Whose keys\n\n"
-                "A key inside this bundle proves nothing: whoever makes a bundle can put any key "
-                "into it. Compare the\n"
-                "fingerprints with what you get from elsewhere (the server's `/api/v1/keys`, the "
-                "project's own pages,\n"
-                "the operator of the machine) before you trust the rest.\n\n");
+    buf_puts(b,
+             "Everything below works without cleanrun, with tools of other people. Run the "
+             "commands in this\n"
+             "directory.\n\n"
+             "## 1. Whose keys\n\n"
+             "A key inside this bundle proves nothing: whoever makes a bundle can put any key "
+             "into it. Compare the\n"
+             "fingerprints with what you get from elsewhere before you trust the rest: the server "
+             "shows its own at\n"
+             "`/api/v1/keys` and the runner's on the run's page; better, ask the operators of "
+             "both machines.\n\n");
     text_key(b, "keys/runner.pem", in->runner_key);
     if (in->server_key)
         text_key(b, "keys/server.pem", in->server_key);

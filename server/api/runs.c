@@ -3,22 +3,24 @@
 #include "server/api/api.h"
 #include "server/store/documents.h"
 
-/* bytes: taken. */
-static void reply_bytes(struct request *q, const char *type, char *bytes, size_t len,
-                        enum reply_caching caching, bool is_private)
+/* bytes: taken. name: of the file that a browser saves it as; NULL: it is shown. */
+static void reply_bytes(struct request *q, const char *type, const char *name, char *bytes,
+                        size_t len, enum reply_caching caching, bool is_private)
 {
     struct content *c = content_bytes(type, bytes, len);
 
     if (c) {
+        if (name)
+            content_set_attachment(c, name);
         content_set_caching(c, caching, is_private);
         content_hash(c);
     }
     reply_content(q, 200, c);
 }
 
-/* A stored document of the run; absent is 404 with `absent` as its detail. */
-static void reply_document(struct request *q, const struct store_run *run, enum store_document kind,
-                           const char *type, enum reply_caching caching, const char *absent)
+/* A stored statement of the run; absent is 404 with `absent` as its detail. */
+static void reply_statement(struct request *q, const struct store_run *run,
+                            enum store_document kind, const char *name, const char *absent)
 {
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
@@ -31,7 +33,7 @@ static void reply_document(struct request *q, const struct store_run *run, enum 
             reply_err(q, &e);
         return;
     }
-    reply_bytes(q, type, STEAL(bytes), len, caching, run->is_private);
+    reply_bytes(q, TYPE_DSSE, name, STEAL(bytes), len, REPLY_IMMUTABLE, run->is_private);
 }
 
 enum route_result run_verdict(struct request *q)
@@ -45,7 +47,7 @@ enum route_result run_verdict(struct request *q)
         return ROUTE_DONE;
     api_watch(q, &run.archive);
     if (doc_verdict(api_of(q)->store, run.run, &bytes, &len, &e) == 0)
-        reply_bytes(q, TYPE_JSON, STEAL(bytes), len, REPLY_LIVE, run.is_private);
+        reply_bytes(q, TYPE_JSON, NULL, STEAL(bytes), len, REPLY_LIVE, run.is_private);
     else if (e.kind == ERR_NOTFOUND)
         reply_problem(q, 404, "not-found", e.text, NULL);
     else
@@ -58,8 +60,8 @@ enum route_result run_attestation(struct request *q)
     AUTO_STORE_RUN struct store_run run = {.id = 0};
 
     if (access_run(q, &run))
-        reply_document(q, &run, STORE_ENVELOPE, TYPE_DSSE, REPLY_IMMUTABLE,
-                       "this run has no statement");
+        reply_statement(q, &run, STORE_ENVELOPE, "evidence.tar.dsse.json",
+                        "this run has no statement");
     return ROUTE_DONE;
 }
 
@@ -68,7 +70,7 @@ enum route_result run_verdict_attestation(struct request *q)
     AUTO_STORE_RUN struct store_run run = {.id = 0};
 
     if (access_run(q, &run))
-        reply_document(q, &run, STORE_VERDICT_ENVELOPE, TYPE_DSSE, REPLY_IMMUTABLE,
-                       "a diagnostic or build-only run has no verdict");
+        reply_statement(q, &run, STORE_VERDICT_ENVELOPE, "verdict.dsse.json",
+                        "a diagnostic or build-only run has no verdict");
     return ROUTE_DONE;
 }

@@ -343,10 +343,10 @@ static int judge_once(struct job *j, const struct package *p, bool *out_moved, s
     fill_record(j, &a, reviewed.id, &r);
     if (!job_signer(j, &r.runner_id))
         return err_set(e, ERR_INTERNAL, "ingest.signer", "verified evidence without a signer");
-    if (record_metrics_collect(a.judgement.definition, &p->side.tree, &r.metrics, e) < 0)
+    if (metric_values_collect(a.judgement.definition, &p->side.tree, &r.metrics, e) < 0)
         return -1;
     rc = commit_run(j, &r, &reviewed, out_moved, e);
-    record_metrics_fini(&r.metrics);
+    metric_values_fini(&r.metrics);
     if (rc < 0 || *out_moved)
         return rc;
     j->out->run = strdup(evidence_manifest(j->evidence)->run);

@@ -1,84 +1,11 @@
 #include "server/ingest/record.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
-#include "experiment/pointer.h"
-
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "record.memory", "out of memory");
-}
-
-void record_metrics_fini(struct record_metrics *m)
-{
-    for (size_t i = 0; i < m->n; i++) {
-        free(m->items[i].path);
-        free(m->items[i].metric);
-    }
-    free(m->items);
-    *m = (struct record_metrics){.items = NULL};
-}
-
-static int add_metric(struct record_metrics *m, const char *path, const char *pointer, double value,
-                      struct err *e)
-{
-    struct record_metric item = {.path = strdup(path), .metric = strdup(pointer), .value = value};
-
-    if (!item.path || !item.metric) {
-        free(item.path);
-        free(item.metric);
-        return no_memory(e);
-    }
-    m->items[m->n++] = item;
-    return 0;
-}
-
-static int collect_from(const struct tree_file *f, const char *pattern, struct record_metrics *m,
-                        struct err *e)
-{
-    AUTO_POINTER_LIST struct pointer_list list = {.items = NULL};
-
-    if (!f->report)
-        return 0;
-    if (pointer_expand(f->report, pattern, &list, e) < 0)
-        return -1;
-    for (size_t i = 0; i < list.n && m->n < LIMIT_METRICS; i++) {
-        const cJSON *v = pointer_get(f->report, list.items[i]);
-
-        if (cJSON_IsNumber(v) && isfinite(v->valuedouble) &&
-            add_metric(m, f->path, list.items[i], v->valuedouble, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int record_metrics_collect(const struct definition *d, const struct tree *t,
-                           struct record_metrics *out, struct err *e)
-{
-    AUTO_RECORD_METRICS struct record_metrics m = {.items = calloc(LIMIT_METRICS, sizeof *m.items)};
-    const cJSON *metrics = pointer_get(d->policy, "/audit/metrics");
-    const cJSON *metric = NULL;
-
-    if (!m.items)
-        return no_memory(e);
-    cJSON_ArrayForEach(metric, metrics)
-    {
-        const cJSON *path = json_get(metric, "path");
-
-        for (size_t i = 0; cJSON_IsString(path) && i < t->n; i++) {
-            if (collect_from(&t->files[i], path->valuestring, &m, e) < 0)
-                return -1;
-        }
-    }
-    *out = m;
-    memset(&m, 0, sizeof m); /* moved out */
-    return 0;
-}
 
 /* The run. */
 
@@ -150,7 +77,7 @@ static int add_members(struct db *d, int64_t run, const struct record_run *r, st
     return 0;
 }
 
-static int add_metrics(struct db *d, int64_t run, const struct record_metrics *m, struct err *e)
+static int add_metrics(struct db *d, int64_t run, const struct metric_values *m, struct err *e)
 {
     for (size_t i = 0; i < m->n; i++) {
         AUTO_QUERY struct query q = query_begin(d, SQL_METRIC_ADD);

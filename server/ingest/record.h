@@ -13,26 +13,9 @@
 #include "base/digest.h"
 #include "base/err.h"
 #include "evidence/verify.h"
-#include "experiment/definition.h"
-#include "experiment/tree.h"
+#include "server/store/metrics.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-
-/* A value of one of the judging policy's metrics. */
-struct record_metric {
-    char *path;   /* report */
-    char *metric; /* plain pointer */
-    double value;
-};
-struct record_metrics {
-    struct record_metric *items;
-    size_t n;
-};
-/* Numbers that the definition's metrics select in the tree's reports; at most LIMIT_METRICS. */
-int record_metrics_collect(const struct definition *d, const struct tree *t,
-                           struct record_metrics *out, struct err *e) MUST_CHECK;
-void record_metrics_fini(struct record_metrics *m);
-#define AUTO_RECORD_METRICS __attribute__((cleanup(record_metrics_fini)))
 
 struct record_bytes {
     const char *p; /* NULL: there is no such document */
@@ -49,7 +32,7 @@ struct record_run {
     const char *baseline; /* id or NULL */
     bool build_only;      /* stored without a verdict whatever the mode */
     struct record_bytes documents[STORE_DOCUMENTS];
-    struct record_metrics metrics;
+    struct metric_values metrics;
 };
 /* Inside a write transaction. ERR_CONFLICT when the run id is taken. */
 int record_run_add(struct db *d, const struct record_run *r, struct err *e) MUST_CHECK;

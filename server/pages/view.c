@@ -261,11 +261,22 @@ struct page_row {
 
 static void view_baselines(struct view *v, cJSON *root)
 {
+    view_reviews(v, root);
     json_add_bool(&v->doc, root, "has_baselines", view_count(json_get(root, "baselines")) > 0);
 }
 
 static void view_baseline(struct view *v, cJSON *root)
 {
+    cJSON *measured = view_get(root, "measured");
+
+    view_review_list(v, root);
+    for (cJSON *m = view_first(measured); m; m = view_next(m)) {
+        double value;
+
+        if (view_double(m, "value", &value))
+            view_number(v, m, "value_n", value, view_unit_for(value, view_str(m, "unit")));
+    }
+    json_add_bool(&v->doc, root, "has_measured", view_count(measured) > 0);
     view_definition(v, view_get(root, "definition"));
     json_add_bool(&v->doc, root, "has_others", view_count(json_get(root, "others")) > 0);
     json_add_bool(&v->doc, root, "has_uses", view_count(json_get(root, "uses")) > 0);

@@ -119,6 +119,7 @@ static void add_check(struct view *v, cJSON *list, const cJSON *check)
     const cJSON *limit = json_get(check, "limit");
     const cJSON *actual = json_get(check, "actual");
     bool passed = view_flag(check, "passed");
+    bool recomputed = strcmp(view_str(check, "operator"), "recomputed") == 0;
 
     json_add_string(&v->doc, o, "name", view_str(check, "name"));
     json_add_string(&v->doc, o, "operator", view_str(check, "operator"));
@@ -126,10 +127,14 @@ static void add_check(struct view *v, cJSON *list, const cJSON *check)
     view_word(v, o, "v", passed ? "PASS" : "FAIL");
     if (cJSON_IsNumber(limit))
         view_plain(v, o, "limit_n", limit->valuedouble);
+    else if (recomputed && (!limit || cJSON_IsNull(limit)))
+        json_add_string(&v->doc, o, "limit_text", "what the samples give");
     else if (limit && !cJSON_IsNull(limit))
         view_value(v, o, "limit_text", limit);
     if (cJSON_IsNumber(actual))
         view_plain(v, o, "actual_n", actual->valuedouble);
+    else if (recomputed && cJSON_IsArray(actual) && !actual->child)
+        json_add_string(&v->doc, o, "actual_text", "the same, nothing differs");
     else if (actual && !cJSON_IsNull(actual))
         view_value(v, o, "actual_text", actual);
 }

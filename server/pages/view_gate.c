@@ -167,6 +167,7 @@ void view_gate(struct view *v, cJSON *root)
     }
     add_histories(v, root, history);
     add_no_judge(v, root);
+    view_reviews(v, root);
     view_definition(v, view_get(root, "definition"));
     json_add_bool(&v->doc, root, "has_baselines", view_count(baselines) > 0);
     json_add_bool(&v->doc, root, "has_runs", view_count(runs) > 0);

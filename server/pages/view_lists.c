@@ -58,6 +58,77 @@ static void add_gates(struct view *v, cJSON *root)
     json_add_bool(&v->doc, root, "has_gates", view_count(gates) > 0);
 }
 
+static const char *done_word(const char *action, bool first)
+{
+    static const struct {
+        const char *action, *word;
+    } words[] = {{"approve", "approved"},
+                 {"import", "imported"},
+                 {"restore", "approved again"},
+                 {"retire", "retired"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (strcmp(words[i].action, action) == 0)
+            return words[i].word;
+    }
+    return first ? "reviewed" : action;
+}
+
+/* Documents of before the history was told have the first review only. */
+void view_review_list(struct view *v, cJSON *baseline)
+{
+    cJSON *list = json_add_array(&v->doc, baseline, "review_list");
+    const cJSON *reviews = json_get(baseline, "reviews");
+    cJSON *o;
+
+    for (const cJSON *r = view_first(reviews); r; r = view_next(r)) {
+        o = json_add_object(&v->doc, list, NULL);
+        json_add_string(&v->doc, o, "done", done_word(view_str(r, "action"), false));
+        view_time(v, o, "at_t", view_str(r, "at"));
+        json_add_string(&v->doc, o, "by", view_str(r, "by"));
+        json_add_string(&v->doc, o, "reason", view_str(r, "reason"));
+    }
+    if (view_count(reviews) > 0)
+        return;
+    o = json_add_object(&v->doc, list, NULL);
+    json_add_string(&v->doc, o, "done", done_word("", true));
+    view_time(v, o, "at_t", view_str(baseline, "at"));
+    json_add_string(&v->doc, o, "by", view_str(baseline, "reviewer"));
+    json_add_string(&v->doc, o, "reason", view_str(baseline, "reason"));
+}
+
+void view_reviews(struct view *v, cJSON *root)
+{
+    for (cJSON *b = view_first(json_get(root, "baselines")); b; b = view_next(b))
+        view_review_list(v, b);
+}
+
+/* Whether what the runner's key signs now is believed, with the time that decides it. */
+static void add_key_state(struct view *v, cJSON *runner)
+{
+    const struct {
+        const char *key, *word, *css;
+        bool reached; /* it counts when the time has come; else while it has not */
+    } states[] = {{"revoked_since", "revoked since", "v-bad", true},
+                  {"valid_to", "expired", "v-ref", true},
+                  {"valid_from", "not valid before", "v-ref", false}};
+    cJSON *o = json_add_object(&v->doc, runner, "key_state");
+
+    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+        const char *stamp = view_str(runner, states[i].key);
+        int64_t us = 0;
+
+        if (!clock_parse_rfc3339(stamp, &us) || (us <= v->ctx->now_us) != states[i].reached)
+            continue;
+        json_add_string(&v->doc, o, "word", states[i].word);
+        json_add_string(&v->doc, o, "css", states[i].css);
+        view_time(v, o, "at_t", stamp);
+        return;
+    }
+    json_add_string(&v->doc, o, "word", "valid");
+    json_add_string(&v->doc, o, "css", "v-ok");
+}
+
 static void add_runners(struct view *v, cJSON *root)
 {
     cJSON *runners = view_get(root, "runners");
@@ -65,6 +136,7 @@ static void add_runners(struct view *v, cJSON *root)
     for (cJSON *r = view_first(runners); r; r = view_next(r)) {
         int64_t us = 0;
 
+        add_key_state(v, r);
         json_add_bool(&v->doc, r, "seen_lately",
                       clock_parse_rfc3339(view_str(r, "last_seen"), &us) &&
                           v->ctx->now_us - us < OFFLINE_US);
@@ -106,8 +178,10 @@ void view_definition(struct view *v, cJSON *definition)
             view_number(v, m, "floor_n", value, quantity_unit(value, unit.name));
         json_add_string(&v->doc, m, "better", lower ? "higher is better" : "lower is better");
     }
-    if (view_double(definition, "acceptance_count", &count))
+    if (view_double(definition, "acceptance_count", &count)) {
         view_plain(v, definition, "acceptance_n", count);
+        json_add_bool(&v->doc, definition, "acceptance_many", count < 1 || count > 1);
+    }
     if (cJSON_IsObject(definition))
         json_add_bool(&v->doc, definition, "has_metrics", view_count(metrics) > 0);
 }

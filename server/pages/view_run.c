@@ -137,6 +137,7 @@ void view_run(struct view *v, cJSON *root)
     view_interference(v, root,
                       json_get(json_get(json_get(root, "manifest"), "interference"), "during"));
     json_add_bool(&v->doc, root, "has_next", view_count(json_get(root, "next")) > 0);
+    json_add_bool(&v->doc, root, "has_verify", view_count(json_get(root, "verify")) > 0);
     json_add_bool(&v->doc, root, "has_way_out", view_count(json_get(root, "next")) > 0);
     view_timeline(v, root);
     view_series(v, root);

@@ -261,6 +261,18 @@ static void add_modes(struct json_doc *d, cJSON *parent, const cJSON *modes)
     }
 }
 
+/* The gate's title or description: for people, in neither digest. */
+static void add_note(struct json_doc *d, cJSON *parent, const char *key,
+                     const struct definition *def)
+{
+    char pointer[32];
+    const cJSON *note;
+
+    (void) snprintf(pointer, sizeof pointer, "/%s", key); /* both are short */
+    note = definition_note(def, pointer);
+    json_add_string(d, parent, key, cJSON_IsString(note) ? note->valuestring : NULL);
+}
+
 int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const struct definition *def,
                    struct err *e)
 {
@@ -270,6 +282,8 @@ int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const str
     cJSON *list;
     size_t index = 0;
 
+    add_note(d, out, "title", def);
+    add_note(d, out, "description", def);
     doc_hex(d, out, "experiment_sha256", &def->experiment_digest);
     doc_hex(d, out, "policy_sha256", &def->policy_digest);
     json_add_int(d, out, "acceptance_count", count_checks(json_get(def->policy, "accept")));

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/json_out.h"
 #include "experiment/definition.h"
+#include "server/store/side.h"
 #include "server/store/store_private.h"
 
 #define DOC_ROWS 50  /* runs, baselines of one page */
@@ -90,6 +91,9 @@ struct baseline_list {
 /* Adds "baselines" to the document's root. with_successor: each names what superseded it. */
 int baseline_list_add(struct json_doc *d, struct db *db, int64_t project_id, const char *gate,
                       bool with_successor, struct baseline_list *out, struct err *e) MUST_CHECK;
+
+/* doc_history.c: the reports (`tree`) of a baseline's evidence, checked; imported history, too. */
+int doc_imported(struct store *s, const char *id, struct side *out, struct err *e) MUST_CHECK;
 
 /* All borrowed; each may be NULL. */
 struct measured {

@@ -3,8 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_in.h"
+#include "experiment/pointer.h"
 #include "server/store/doc.h"
 #include "server/store/documents.h"
+#include "server/store/metrics.h"
+#include "server/store/side.h"
 
 /* Who withdrew it and why, or null. */
 static void add_retired(struct json_doc *d, cJSON *parent, const struct query *q)
@@ -21,8 +25,29 @@ static void add_retired(struct json_doc *d, cJSON *parent, const struct query *q
     json_add_string(d, o, "reason", query_get_text(q, BASE_RETIRED_REASON));
 }
 
-static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q,
-                         bool with_successor)
+/* Every decision about it, oldest first: promoted, withdrawn, promoted again. */
+static int add_reviews(struct json_doc *d, cJSON *parent, struct db *db, const char *id,
+                       struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_REVIEWS);
+    cJSON *list = json_add_array(d, parent, "reviews");
+    bool row = false;
+    int rc;
+
+    query_text(&q, id);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        cJSON *o = json_add_object(d, list, NULL);
+
+        doc_time(d, o, "at", query_get_int(&q, 0));
+        json_add_string(d, o, "by", query_get_text(&q, 1));
+        json_add_string(d, o, "action", query_get_text(&q, 2) + strlen("baseline."));
+        json_add_string(d, o, "reason", query_get_text(&q, 3));
+    }
+    return rc;
+}
+
+static int add_baseline(struct json_doc *d, cJSON *list, struct db *db, const struct query *q,
+                        bool with_successor, struct err *e)
 {
     cJSON *o = json_add_object(d, list, NULL);
     const char *id = query_get_text(q, BASE_ID);
@@ -44,6 +69,7 @@ static void add_baseline(struct json_doc *d, cJSON *list, const struct query *q,
     if (with_successor)
         json_add_string(d, o, "superseded_by", query_get_text(q, BASE_SUPERSEDED_BY));
     doc_format(d, o, "url", "/b/%s", id);
+    return add_reviews(d, o, db, id, e);
 }
 
 int baseline_list_add(struct json_doc *d, struct db *db, int64_t project_id, const char *gate,
@@ -58,7 +84,8 @@ int baseline_list_add(struct json_doc *d, struct db *db, int64_t project_id, con
     query_text(&q, gate);
     query_int(&q, DOC_ROWS);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        add_baseline(d, list, &q, with_successor);
+        if (add_baseline(d, list, db, &q, with_successor, e) < 0)
+            return -1;
         out->n++;
         if (!out->definition && query_get_int(&q, BASE_CURRENT)) {
             const void *bytes = query_get_bytes(&q, BASE_DEFINITION, &out->definition_len);
@@ -165,6 +192,81 @@ static int add_record(struct json_doc *d, const struct query *q, struct err *e)
     return 0;
 }
 
+/* Its numbers. */
+
+static void add_number(struct json_doc *d, cJSON *list, const struct definition *def,
+                       const char *path, const char *metric, double value)
+{
+    size_t index = 0;
+    const cJSON *entry = doc_metric_of(def, metric, &index);
+    AUTO_FREE char *label = NULL;
+    cJSON *o;
+
+    if (!entry)
+        return; /* not a metric of the definition that was reviewed with it */
+    label = pointer_label(doc_metric_label(def, index, NULL), json_get(entry, "path")->valuestring,
+                          metric);
+    if (!label)
+        d->failed = true;
+    o = json_add_object(d, list, NULL);
+    json_add_string(d, o, "path", path);
+    json_add_string(d, o, "metric", metric);
+    json_add_string(d, o, "label", label);
+    json_add_copy(d, o, "unit", json_get(entry, "unit"));
+    json_add_bool(d, o, "gated", !cJSON_IsFalse(json_get(entry, "gated")));
+    json_add_double(d, o, "value", value);
+}
+
+static int add_run_numbers(struct json_doc *d, cJSON *list, struct db *db, const char *run,
+                           const struct definition *def, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_METRICS_OF_RUN);
+    bool row = false;
+    int rc;
+
+    query_text(&q, run);
+    while ((rc = query_step(&q, &row, e)) == 0 && row)
+        add_number(d, list, def, query_get_text(&q, 0), query_get_text(&q, 1),
+                   query_get_double(&q, 2));
+    return rc;
+}
+
+/* What the definition's metrics select in the reports of imported history. */
+static int add_tree_numbers(struct json_doc *d, cJSON *list, const struct tree *tree,
+                            const struct definition *def, struct err *e)
+{
+    AUTO_METRIC_VALUES struct metric_values values = {.items = NULL};
+
+    if (metric_values_collect(def, tree, &values, e) < 0)
+        return -1;
+    for (size_t i = 0; i < values.n; i++)
+        add_number(d, list, def, values.items[i].path, values.items[i].metric,
+                   values.items[i].value);
+    return 0;
+}
+
+/* Numbers, or why there are none. past: of imported history; why: its evidence can't be read. */
+static int add_numbers(struct json_doc *d, struct db *db, const char *run,
+                       const struct definition *def, const struct side *past, const struct err *why,
+                       struct err *e)
+{
+    cJSON *list = json_add_array(d, NULL, "measured");
+    int rc = 0;
+
+    if (run)
+        rc = add_run_numbers(d, list, db, run, def, e);
+    else if (why->kind == ERR_NONE)
+        rc = add_tree_numbers(d, list, &past->tree, def, e);
+    if (why->kind != ERR_NONE)
+        doc_format(d, NULL, "measured_note", "its stored evidence cannot be read: %s", why->text);
+    else if (list && !list->child)
+        doc_format(d, NULL, "measured_note", "no metric of the definition is in its %zu reports",
+                   past->tree.n);
+    else
+        json_add_null(d, NULL, "measured_note");
+    return rc;
+}
+
 /* The gate's other baselines, each with the comparison of the two (for information, never a
  * verdict). */
 static int add_others(struct json_doc *d, struct db *db, const struct query *record, struct err *e)
@@ -198,12 +300,19 @@ int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e)
     AUTO_QUERY struct query q = {.statement = NULL};
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_DEFINITION struct definition def = {.gate = NULL};
+    AUTO_STORE_BASELINE struct store_baseline kept = {.id = NULL};
+    AUTO_SIDE struct side past = {.has_manifest = false};
+    struct err why = ERR_INIT;
     const char *run;
     const char *bytes;
     size_t len = 0;
     char page[192];
 
     json_doc_init_object(&d);
+    if (store_baseline_get(s, id, &kept, e) < 0)
+        return -1;
+    if (kept.legacy) /* before the read transaction: an archive may take a while */
+        IGNORE(doc_imported(s, id, &past, &why)); /* the page says why */
     if (store_read_open(s, &r, e) < 0)
         return -1;
     q = query_begin(r.db, SQL_BASELINE_GET);
@@ -223,7 +332,9 @@ int doc_baseline(struct store *s, const char *id, cJSON **out, struct err *e)
     else
         json_add_null(&d, NULL, "run_url");
     doc_format(&d, NULL, "url", "/b/%s", query_get_text(&q, BASE_ID));
-    if (add_uses(&d, r.db, id, e) < 0 || add_others(&d, r.db, &q, e) < 0)
+    if (add_numbers(&d, r.db, run, &def, &past, &why, e) < 0 ||
+        add_reviews(&d, NULL, r.db, id, e) < 0 || add_uses(&d, r.db, id, e) < 0 ||
+        add_others(&d, r.db, &q, e) < 0)
         return -1;
     (void) snprintf(page, sizeof page, "/b/%.160s", id); /* ids are short */
     doc_links(&d, page);

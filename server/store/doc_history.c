@@ -101,6 +101,17 @@ static int read_past(struct store *s, const char *id, struct past *p, struct err
     return read_evidence(s, p, e);
 }
 
+int doc_imported(struct store *s, const char *id, struct side *out, struct err *e)
+{
+    AUTO_PAST struct past p = {.hex = ""};
+
+    if (read_past(s, id, &p, e) < 0)
+        return -1;
+    *out = p.side;
+    p.side = (struct side){.has_manifest = false}; /* moved out */
+    return 0;
+}
+
 static struct audit_side side_of(const struct past *p, const char *root)
 {
     struct audit_side side = side_for_audit(&p->side, p->record.id, p->hex, root);

@@ -161,8 +161,39 @@ static void add_refused(struct gates *g, const struct query *q)
     g->totals[VERDICT_INVALID]++;
 }
 
+/* A gate that has imported history and nothing else is shown, too. */
+static void add_history(struct gates *g, const struct query *q)
+{
+    const char *project = query_get_text(q, 0);
+    const char *gate = query_get_text(q, 1);
+    const char *machine_class = query_get_text(q, 2);
+    long long n = query_get_int(q, 3);
+    cJSON *o;
+
+    if (g->d->failed || listed(g->list, project, gate, machine_class))
+        return;
+    o = json_add_object(g->d, g->list, NULL);
+    json_add_string(g->d, o, "project", project);
+    json_add_string(g->d, o, "gate", gate);
+    json_add_string(g->d, o, "class", machine_class);
+    json_add_null(g->d, o, "check");
+    json_add_null(g->d, o, "verdict");
+    json_add_null(g->d, o, "run_verdict");
+    doc_format(g->d, o, "description", "%lld imported baseline%s, no run yet", n,
+               n == 1 ? "" : "s");
+    json_add_null(g->d, o, "run");
+    json_add_null(g->d, o, "commit");
+    json_add_null(g->d, o, "at");
+    doc_format(g->d, o, "url", "/p/%s/%s", project, gate);
+    doc_format(g->d, o, "gate_url", "/p/%s/%s", project, gate);
+    if (g->with_baseline)
+        json_add_null(g->d, o, "baseline");
+    (void) json_add_array(g->d, o, "recent"); /* failure stays in d */
+}
+
 static int list_gates(struct gates *g, struct err *e)
 {
+    AUTO_QUERY struct query history = query_begin(g->db, SQL_HISTORY_GATES);
     AUTO_QUERY struct query runs = query_begin(g->db, SQL_RUNS_NEWEST);
     AUTO_QUERY struct query refused = query_begin(g->db, SQL_ATTEMPTS_NEWEST);
     bool row = false;
@@ -170,12 +201,15 @@ static int list_gates(struct gates *g, struct err *e)
 
     bind_visible(&runs, g);
     bind_visible(&refused, g);
+    bind_visible(&history, g);
     while ((rc = query_step(&runs, &row, e)) == 0 && row) {
         if (add_gate(g, &runs, e) < 0)
             return -1;
     }
     while (rc == 0 && (rc = query_step(&refused, &row, e)) == 0 && row)
         add_refused(g, &refused);
+    while (rc == 0 && (rc = query_step(&history, &row, e)) == 0 && row)
+        add_history(g, &history);
     return rc;
 }
 
@@ -195,6 +229,9 @@ static int add_runners(struct json_doc *d, struct db *db, const struct store_vie
         json_add_string(d, o, "name", query_get_text(&q, 0));
         json_add_string(d, o, "class", query_get_text(&q, 1));
         doc_time(d, o, "last_seen", query_get_int(&q, 2));
+        doc_time(d, o, "valid_from", query_get_int(&q, 3));
+        doc_time(d, o, "valid_to", query_get_int(&q, 4));
+        doc_time(d, o, "revoked_since", query_get_int(&q, 5));
     }
     return rc;
 }

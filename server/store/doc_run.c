@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "evidence/keyring.h"
 #include "evidence/verify.h"
 #include "server/store/doc.h"
 #include "server/store/documents.h"
@@ -70,6 +71,24 @@ static void add_revoked_stages(struct run_doc *r, cJSON *evidence, const cJSON *
     }
 }
 
+/* Of the runner's key, in hex as `openssl … | sha256sum` prints it. */
+static int add_fingerprint(struct run_doc *r, cJSON *evidence, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(r->db, SQL_RUN_KEY);
+    struct public_key *key = NULL;
+    const char *pem;
+
+    query_text(&q, r->run->run);
+    if (query_one(&q, "such run", e) < 0)
+        return -1;
+    pem = query_get_text(&q, 0);
+    if (public_key_parse(pem, strlen(pem), &key, e) < 0)
+        return -1;
+    doc_hex(&r->d, evidence, "key_sha256", public_key_fingerprint(key));
+    public_key_free(key);
+    return 0;
+}
+
 static int add_evidence(struct run_doc *r, const char *runner, struct err *e)
 {
     AUTO_JSON cJSON *verify = NULL;
@@ -80,6 +99,8 @@ static int add_evidence(struct run_doc *r, const char *runner, struct err *e)
     doc_hex(&r->d, o, "archive_sha256", &r->run->archive);
     json_add_int(&r->d, o, "size", (int64_t) r->run->archive_size);
     json_add_string(&r->d, o, "keyid", r->run->keyid);
+    if (add_fingerprint(r, o, e) < 0)
+        return -1;
     json_add_string(&r->d, o, "runner", runner);
     doc_time(&r->d, o, "received_at", r->run->received_us);
     if (r->fd < 0)
@@ -192,6 +213,29 @@ static void add_links(struct run_doc *r)
         json_add_null(&r->d, links, "compare");
 }
 
+/* Commands that check the bundle, one after the other in an empty directory. */
+static void add_verify(struct run_doc *r)
+{
+    const struct store_run *run = r->run;
+    const char *base = store_base_url(r->store);
+    cJSON *list = json_add_array(&r->d, NULL, "verify");
+
+    if (r->fd < 0) /* it is not given out */
+        return;
+    doc_format(&r->d, list, NULL,
+               "curl -fsS%s %s/api/v1/projects/%s/runs/%s/bundle -o cleanrun-%s.tar",
+               run->is_private ? " -H \"Authorization: Bearer $TOKEN\"" : "",
+               base && base[0] ? base : "$SERVER", run->project, run->run, run->run);
+    doc_format(&r->d, list, NULL, "tar xf cleanrun-%s.tar", run->run);
+    doc_format(&r->d, list, NULL, "cd %s", run->run);
+    json_add_string(&r->d, list, NULL,
+                    "openssl pkey -pubin -in keys/runner.pem -outform DER | sha256sum");
+    json_add_string(&r->d, list, NULL,
+                    "openssl dgst -sha256 -verify keys/runner.pem -signature "
+                    "evidence.tar.statement.sig evidence.tar.statement.pae");
+    json_add_string(&r->d, list, NULL, "cleanrun verify evidence.tar --key keys/runner.pem");
+}
+
 static int add_stored(struct run_doc *r, const char *key, enum store_document kind, struct err *e)
 {
     AUTO_JSON cJSON *doc = NULL;
@@ -300,6 +344,7 @@ static int write_run(struct run_doc *r, struct err *e)
         add_measured(r, manifest, e) < 0)
         return -1;
     add_steps(r);
+    add_verify(r);
     add_links(r);
     return 0;
 }

@@ -108,7 +108,8 @@ static const struct sql_statement statements[SQL_MAX] = {
                          " last_seen_us FROM runners ORDER BY name",
                          false},
     [SQL_RUNNER_LIST_VISIBLE] =
-        {"SELECT n.name, n.class, n.last_seen_us FROM runners n WHERE n.revoked_since_us = 0 AND"
+        {"SELECT n.name, n.class, n.last_seen_us, n.not_before_us, n.not_after_us,"
+         " n.revoked_since_us FROM runners n WHERE"
          " EXISTS (SELECT 1 FROM runner_projects x JOIN projects p ON p.id = x.project"
          " WHERE x.runner = n.id AND " VISIBLE ") ORDER BY n.name",
          false},
@@ -262,6 +263,10 @@ static const struct sql_statement statements[SQL_MAX] = {
          " AND verdict IS NOT NULL ORDER BY id DESC LIMIT ?4) ORDER BY r.id, m.path, m.metric",
          false},
 
+    [SQL_METRICS_OF_RUN] = {"SELECT m.path, m.metric, m.value FROM metrics m JOIN runs r"
+                            " ON r.id = m.run WHERE r.run = ? ORDER BY m.path, m.metric",
+                            false},
+
     [SQL_BASELINE_ADD] = {"INSERT INTO baselines (id, project, gate, class, run, commit_id, "
                           "legacy, archive, manifest,"
                           " definition, experiment, policy, reviewer, reason, at_us, current)"
@@ -301,6 +306,16 @@ static const struct sql_statement statements[SQL_MAX] = {
                            false},
     [SQL_BASELINE_PREDECESSOR] =
         {"SELECT id FROM baselines WHERE superseded_by = ? ORDER BY at_us DESC LIMIT 1", false},
+    [SQL_BASELINE_REVIEWS] = {"SELECT at_us, actor, action, detail FROM audit_log"
+                              " WHERE subject = ? AND action IN ('baseline.approve',"
+                              " 'baseline.import', 'baseline.restore', 'baseline.retire')"
+                              " ORDER BY id",
+                              false},
+    [SQL_HISTORY_GATES] = {"SELECT p.name, b.gate, b.class, count(*) FROM baselines b"
+                           " JOIN projects p ON p.id = b.project WHERE b.legacy = 1 AND " VISIBLE
+                           " AND (?3 IS NULL OR b.project = ?3)"
+                           " GROUP BY b.project, b.gate, b.class ORDER BY p.name, b.gate, b.class",
+                           false},
 
     [SQL_ATTEMPT_ADD] = {"INSERT INTO attempts (project, signed, gate, class, commit_id, run, "
                          "code, detail, keyid, archive,"

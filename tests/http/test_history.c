@@ -153,6 +153,47 @@ static void history_is_listed_and_none_is_current(void **state)
     }
 }
 
+/* From the home page to every number, though no run was ever received. */
+static void history_is_reached_from_home_and_has_its_numbers(void **state)
+{
+    struct live *l = *state;
+    char *home = get(l, "/");
+    char *project = get(l, "/p/" PROJECT);
+    char *gate = get(l, "/p/" PROJECT "/" GATE);
+    cJSON *j = NULL;
+
+    assert_non_null(strstr(home, "href=\"/p/" PROJECT "/" GATE "\""));
+    assert_non_null(strstr(home, "1 imported baseline, no run yet"));
+    assert_non_null(strstr(project, "href=\"/p/" PROJECT "/" GATE "\""));
+    assert_null(strstr(project, "No run of this project has been received"));
+    assert_null(strstr(gate, "No baseline is reviewed"));
+    assert_non_null(strstr(gate, "class apple-m3-max has 1 imported (history never judges)"));
+    assert_non_null(strstr(gate, "--server http://127.0.0.1:"));
+    free(home);
+    free(project);
+    free(gate);
+    for (size_t i = 0; i < 3; i++) {
+        char target[64];
+        char *page;
+        const cJSON *first;
+
+        (void) snprintf(target, sizeof target, "/b/b-%s.json", history[i].id);
+        j = get_json(l, target);
+        assert_true(cJSON_IsNull(json_get(j, "measured_note")));
+        first = json_get(j, "measured")->child;
+        assert_non_null(first);
+        assert_true(cJSON_IsNumber(json_get(first, "value")));
+        assert_string_equal(text_at(j, "/reviews/0/action"), "import");
+        assert_string_equal(text_at(j, "/reviews/0/by"), "maintainer");
+        (void) snprintf(target, sizeof target, "/b/b-%s", history[i].id);
+        page = get(l, target);
+        assert_non_null(strstr(page, text_at(first, "/label")));
+        assert_non_null(strstr(page, text_at(first, "/path")));
+        free(page);
+        json_free(j);
+    }
+}
+
 static void comparing_any_two_is_a_refusal(void **state)
 {
     struct live *l = *state;
@@ -210,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(history_is_listed_and_none_is_current),
+        cmocka_unit_test(history_is_reached_from_home_and_has_its_numbers),
         cmocka_unit_test(comparing_any_two_is_a_refusal),
         cmocka_unit_test(a_baseline_against_itself_or_a_stranger_claims_nothing),
     };
