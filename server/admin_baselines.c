@@ -145,6 +145,26 @@ static const char *state_of(const struct query *q)
     return query_get_int(q, BASE_RETIRED) ? "retired" : "superseded";
 }
 
+/* What was decided after the first review, each on a line of its own that begins with a blank. */
+static int say_reviews(const struct admin_args *a, struct db *d, const char *id, struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(d, SQL_BASELINE_REVIEWS);
+    char at[CLOCK_RFC3339_SIZE];
+    bool first = true;
+    bool row = false;
+    int rc;
+
+    query_text(&q, id);
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        if (!first)
+            admin_say(a, "  %s\t%s\t%s\t%s\n", query_get_text(&q, 2),
+                      admin_when(query_get_int(&q, 0), at), query_get_text(&q, 1),
+                      query_get_text(&q, 3));
+        first = false;
+    }
+    return rc;
+}
+
 int admin_baseline_list(struct store *s, const struct admin_args *a, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
@@ -165,6 +185,8 @@ int admin_baseline_list(struct store *s, const struct admin_args *a, struct err 
                   query_get_text(&q, BASE_CLASS), state_of(&q),
                   admin_when(query_get_int(&q, BASE_AT), at), query_get_text(&q, BASE_REVIEWER),
                   query_get_text(&q, BASE_REASON));
+        if (say_reviews(a, r.db, query_get_text(&q, BASE_ID), e) < 0)
+            return -1;
     }
     return rc;
 }

@@ -6,6 +6,7 @@
 #define PLOT_TOP 8.0     /* percent of the height above the highest value */
 #define PLOT_HEIGHT 78.0 /* the rest below holds the labels of the x axis */
 #define TICKS_MAX 12
+#define EDGE 0.02 /* of a step */
 
 double chart_x(const struct chart_axis *x, double value)
 {
@@ -55,15 +56,17 @@ void chart_ticks(struct view *v, cJSON *o, const char *key, const struct chart_a
                  bool horizontal)
 {
     cJSON *ticks = json_add_array(&v->doc, o, key);
+    /* round numbers; one that is only just outside stands at the edge */
+    double first = ceil(a->low / step - EDGE) * step;
 
     for (int i = 0; i <= TICKS_MAX; i++) {
-        double value = a->low + i * step;
+        double value = first + i * step;
         double at = horizontal ? chart_x(a, value) : chart_y(a, value);
         const char *anchor = at < 3 ? "start" : at > 97 ? "end" : "middle";
         char text[VIEW_TEXT];
         cJSON *tick;
 
-        if (value > a->high + step * 1e-6)
+        if (value > a->high + step * EDGE)
             break;
         tick_text(v, value, step, text);
         tick = json_add_object(&v->doc, ticks, NULL);

@@ -7,6 +7,8 @@
 #include "base/limits.h"
 #include "server/pages/view_chart.h"
 
+#define GUTTER 12.0 /* percent of the width, for the labels of the y axis on a phone */
+
 /* A point of another experiment, or one that was refused: nothing may be read from its distance to
  * the others. */
 static bool is_apart(const cJSON *point)
@@ -47,6 +49,20 @@ static void add_history_line(struct view *v, cJSON *chart, struct buf *b)
     buf_clear(b);
 }
 
+/* When the first and the last run were received. */
+static void add_x_tick(struct view *v, cJSON *chart, const cJSON *point, double x)
+{
+    const char *at = view_str(json_get(point, "at_t"), "text");
+    cJSON *o;
+
+    if (!at[0])
+        return;
+    o = json_add_object(&v->doc, view_get(chart, "x_ticks"), NULL);
+    chart_percent(v, o, "at", x);
+    json_add_string(&v->doc, o, "anchor", x > 50 ? "end" : "start");
+    view_format(v, o, "label", "%.16s", at);
+}
+
 static void draw_history(struct view *v, cJSON *chart, const cJSON *points,
                          const struct chart_axis *y, size_t n, double divisor)
 {
@@ -56,14 +72,17 @@ static void draw_history(struct view *v, cJSON *chart, const cJSON *points,
     buf_init(&b, LIMIT_KIB(256));
     (void) json_add_array(&v->doc, chart, "lines"); /* found again by name */
     (void) json_add_array(&v->doc, chart, "points");
+    (void) json_add_array(&v->doc, chart, "x_ticks");
     for (const cJSON *p = view_first(points); p; p = view_next(p)) {
         double value;
-        double x = n > 1 ? 2 + 96 * (double) i / (double) (n - 1) : 50;
+        double x = n > 1 ? GUTTER + (98 - GUTTER) * (double) i / (double) (n - 1) : 50;
 
         if (!view_double(p, "value", &value))
             continue;
         value /= divisor;
         i++;
+        if (i == 1 || i == n)
+            add_x_tick(v, chart, p, x);
         add_history_point(v, chart, p, x, chart_y(y, value));
         if (is_apart(p) || strcmp(view_str(p, "verdict"), "FAIL") == 0)
             add_history_line(v, chart, &b);

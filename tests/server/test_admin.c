@@ -495,6 +495,7 @@ static void retired_baseline_is_expected_no_more(void **state)
     AUTO_JSON cJSON *before = NULL;
     AUTO_JSON cJSON *after = NULL;
     AUTO_JSON cJSON *gate = NULL;
+    AUTO_JSON cJSON *back = NULL;
     struct package run;
 
     add_runner(p);
@@ -516,6 +517,7 @@ static void retired_baseline_is_expected_no_more(void **state)
     expect_text(p->data, retire, 0, "retired");
     expect_text(p->data, retire, 2, "not a current baseline");
     expect_text(p->data, "baseline|list", 0, "\tretired\t");
+    expect_text(p->data, "baseline|list", 0, "\n  baseline.retire\t");
     expect_text(p->data, "log", 0, "bo\tbaseline.retire\tb-");
     MUST(doc_check(f.store, PACKAGE_PROJECT, commit, &after, E));
     assert_int_equal(cJSON_GetArraySize(at(after, "/gates")), 0);
@@ -525,6 +527,13 @@ static void retired_baseline_is_expected_no_more(void **state)
     assert_string_equal(text_at(gate, "/baselines/0/retired/reason"), "gate is gone");
     expect_text(p->data, approve, 0, NULL); /* and back */
     expect_text(p->data, "baseline|list", 0, "\tcurrent\t");
+    expect_text(p->data, "baseline|list", 0, "\n  baseline.restore\t");
+    MUST(doc_baselines(f.store, PACKAGE_PROJECT, PACKAGE_GATE, &back, E));
+    assert_int_equal(cJSON_GetArraySize(at(back, "/baselines/0/reviews")), 3);
+    assert_string_equal(text_at(back, "/baselines/0/reviews/0/action"), "approve");
+    assert_string_equal(text_at(back, "/baselines/0/reviews/1/reason"), "gate is gone");
+    assert_string_equal(text_at(back, "/baselines/0/reviews/1/by"), "bo");
+    assert_string_equal(text_at(back, "/baselines/0/reviews/2/action"), "restore");
     store_close(f.store);
     package_free(&run);
 }
