@@ -559,6 +559,43 @@ static void baselines_that_judge_nobody_are_told_apart(void **state)
     expect_text(f, none, "No baseline is reviewed. Runs are", "class demo-vm has");
 }
 
+/* A runner whose key is no longer believed is not listed like any other. */
+static void keys_that_do_not_count_are_marked(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *document = read_example("home.json");
+    AUTO_BUF struct buf out;
+
+    buf_init(&out, LIMIT_PAGE);
+    render(f, "home.json", ".txt", document, &out);
+    assert_non_null(strstr(out.data, "old (demo-vm) key expired 2026-11-25 00:00 UTC,"));
+    assert_non_null(strstr(out.data, "sold (demo-vm) key revoked since 2026-11-21 00:00 UTC,"));
+    assert_non_null(strstr(out.data, "metal-01 (epyc-4344p) key valid, last"));
+    assert_non_null(strstr(out.data, "[no verdict] rvoip/rvoip-sip call-setup-2k"));
+    assert_non_null(strstr(out.data, "1 imported baseline, no run yet"));
+}
+
+/* A recomputed section says what was compared, not "[]". */
+static void recomputed_sections_say_something(void **state)
+{
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *document = read_example("run-ok.json");
+    cJSON *checks = cJSON_GetObjectItemCaseSensitive(
+        cJSON_GetObjectItemCaseSensitive(document, "acceptance"), "checks");
+    cJSON *check = cJSON_CreateObject();
+    AUTO_BUF struct buf out;
+
+    assert_true(cJSON_AddItemToArray(checks, check));
+    assert_non_null(cJSON_AddStringToObject(check, "name", "/resources"));
+    assert_non_null(cJSON_AddStringToObject(check, "operator", "recomputed"));
+    assert_non_null(cJSON_AddArrayToObject(check, "actual"));
+    assert_non_null(cJSON_AddBoolToObject(check, "passed", true));
+    buf_init(&out, LIMIT_PAGE);
+    render(f, "run-ok.json", ".html", document, &out);
+    assert_non_null(strstr(out.data, "the same, nothing differs"));
+    assert_null(strstr(out.data, "<code>[]</code>"));
+}
+
 /* One of something is not called many. */
 static void one_gated_metric_is_singular(void **state)
 {
@@ -600,6 +637,8 @@ int main(void)
         cmocka_unit_test(standing_regression_is_said),
         cmocka_unit_test(one_gated_metric_is_singular),
         cmocka_unit_test(fallen_verdict_says_what_happened),
+        cmocka_unit_test(keys_that_do_not_count_are_marked),
+        cmocka_unit_test(recomputed_sections_say_something),
         cmocka_unit_test(baselines_that_judge_nobody_are_told_apart),
         cmocka_unit_test(a_row_keeps_its_verdict_beside_the_check),
         cmocka_unit_test(no_string_of_any_document_comes_out_raw),

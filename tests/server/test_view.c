@@ -378,13 +378,57 @@ static void charts_survive_odd_series(void **state)
     }
 }
 
+/* Ticks stand at round numbers, though neither samples nor marks begin at one. */
+static void ticks_are_round(void **state)
+{
+    AUTO_JSON cJSON *document =
+        parse("{\"series\":{\"samples\":[[103,1024],[7000,2048],[15120,1500]]},\"phases\":["
+              "{\"phase\":\"begin\",\"elapsed_ms\":2},{\"phase\":\"end\",\"elapsed_ms\":15002}]}");
+    AUTO_JSON cJSON *data = view_of("run", document, "run");
+    static const char *const charts[] = {"chart", "timeline"};
+    static const char *const wanted[] = {"0", "5", "10", "15"};
+
+    (void) state;
+    for (size_t c = 0; c < ARRAY_LEN(charts); c++) {
+        const cJSON *ticks = json_get(json_get(data, charts[c]), "x_ticks");
+        const cJSON *tick = ticks->child;
+
+        /* a series that begins at 0.103 s has no tick before 5 */
+        for (size_t i = c == 0 ? 1 : 0; i < ARRAY_LEN(wanted); i++, tick = tick->next) {
+            assert_non_null(tick);
+            assert_string_equal(json_get(tick, "label")->valuestring, wanted[i]);
+        }
+        assert_null(tick);
+    }
+}
+
+/* The first point stands clear of the axis' labels, and the axis of time says from when to when. */
+static void history_has_both_axes(void **state)
+{
+    AUTO_JSON cJSON *document = parse(
+        "{\"history\":[{\"metric\":\"/a\",\"label\":\"a\",\"unit\":\"1\",\"points\":["
+        "{\"run\":\"r1\",\"value\":210,\"verdict\":\"OK\",\"at\":\"2026-11-29T15:00:12Z\"},"
+        "{\"run\":\"r2\",\"value\":228,\"verdict\":\"OK\",\"at\":\"2026-11-30T16:00:12Z\"}]}]}");
+    AUTO_JSON cJSON *data = view_of("gate", document, "gate");
+    const cJSON *chart = json_get(json_get(data, "history")->child, "chart");
+    const cJSON *first = json_get(chart, "points")->child;
+    const cJSON *ticks = json_get(chart, "x_ticks");
+
+    (void) state;
+    assert_string_equal(json_get(first, "x")->valuestring, "12.00%");
+    assert_int_equal(cJSON_GetArraySize(ticks), 2);
+    assert_string_equal(json_get(ticks->child, "label")->valuestring, "2026-11-29 15:00");
+    assert_string_equal(json_get(ticks->child->next, "label")->valuestring, "2026-11-30 16:00");
+    assert_string_equal(json_get(ticks->child->next, "anchor")->valuestring, "end");
+}
+
 /* Marks at the same time make no bar; the bars beside them still differ. */
 static void neighbouring_phases_differ_in_shade(void **state)
 {
-    AUTO_JSON cJSON *document = parse(
-        "{\"phases\":[{\"phase\":\"a\",\"elapsed_ms\":0},{\"phase\":\"b\",\"elapsed_ms\":5},"
-        "{\"phase\":\"c\",\"elapsed_ms\":5},{\"phase\":\"d\",\"elapsed_ms\":8},"
-        "{\"phase\":\"e\",\"elapsed_ms\":8},{\"phase\":\"f\",\"elapsed_ms\":9}]}");
+    AUTO_JSON cJSON *document =
+        parse("{\"phases\":[{\"phase\":\"a\",\"elapsed_ms\":0},{\"phase\":\"b\",\"elapsed_ms\":5},"
+              "{\"phase\":\"c\",\"elapsed_ms\":5},{\"phase\":\"d\",\"elapsed_ms\":8},"
+              "{\"phase\":\"e\",\"elapsed_ms\":8},{\"phase\":\"f\",\"elapsed_ms\":9}]}");
     AUTO_JSON cJSON *data = view_of("run", document, "run");
     const cJSON *phase = NULL;
     int last = -1, bars = 0;
@@ -422,6 +466,8 @@ int main(void)
         cmocka_unit_test(gated_metrics_are_charted_first),
         cmocka_unit_test(charts_survive_odd_series),
         cmocka_unit_test(neighbouring_phases_differ_in_shade),
+        cmocka_unit_test(ticks_are_round),
+        cmocka_unit_test(history_has_both_axes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
