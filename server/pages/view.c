@@ -274,7 +274,7 @@ static void view_baseline(struct view *v, cJSON *root)
         double value;
 
         if (view_double(m, "value", &value))
-            view_number(v, m, "value_n", value, view_unit_for(value, view_str(m, "unit")));
+            view_number(v, m, "value_n", value, quantity_unit(value, view_str(m, "unit")));
     }
     json_add_bool(&v->doc, root, "has_measured", view_count(measured) > 0);
     view_definition(v, view_get(root, "definition"));
