@@ -86,13 +86,13 @@ static char *commands_of(const char *page)
     const char *section = strstr(page, "Verify it yourself");
     const char *from = section ? strstr(section, "<code>curl") : NULL;
     const char *to = from ? strstr(from, "</code></pre>") : NULL;
-    char *text;
+    char *text =
+        to ? strndup(from + strlen("<code>"), (size_t) (to - from) - strlen("<code>")) : NULL;
 
-    if (!to)
+    if (text)
+        unescape(text);
+    else
         fail_msg("no commands on the page");
-    text = strndup(from + strlen("<code>"), (size_t) (to - from) - strlen("<code>"));
-    assert_non_null(text);
-    unescape(text);
     return text;
 }
 
