@@ -28,7 +28,9 @@ int file_open(const char *path, int *out_fd, uint64_t *out_size, struct err *e) 
 int file_read(const char *path, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
 /* A /proc or /sys file whose size is unknown; ≤ max bytes. */
 int file_read_pseudo_at(int dirfd, const char *name, size_t max, char **out, size_t *out_len, struct err *e) MUST_CHECK;
-/* Creates or replaces; durable when it returns 0. */
+/* Creates or replaces; durable when it returns 0. Until it is complete it has another name, which begins with the
+ * prefix, and which a process that dies leaves behind. */
+#define FILE_TEMPORARY_PREFIX ".tmp-"
 int file_write_at(int dirfd, const char *name, const void *p, size_t len, mode_t mode, struct err *e) MUST_CHECK;
 /* The same by user-given path. An existing pipe or device (/dev/stdout) is written to, not replaced. */
 int file_write(const char *path, const void *p, size_t len, mode_t mode, struct err *e) MUST_CHECK;

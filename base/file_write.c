@@ -13,8 +13,7 @@
 #include "base/text.h"
 
 #define COPY_BLOCK ((size_t) 128 << 10)
-#define TEMPORARY_PREFIX ".tmp-"
-#define TEMPORARY_SIZE (sizeof(TEMPORARY_PREFIX) + 16)
+#define TEMPORARY_SIZE (sizeof(FILE_TEMPORARY_PREFIX) + 16)
 
 /* A file being written: under a temporary name until it is complete. */
 struct pending {
@@ -50,8 +49,8 @@ static int pending_open(struct pending *p, int dirfd, const char *name, struct e
         return err_errno(e, "file.directory", "cannot open the directory of '%s'", name);
     if (random_bytes(random, sizeof(random), e) < 0)
         return -1;
-    memcpy(p->temporary, TEMPORARY_PREFIX, sizeof(TEMPORARY_PREFIX));
-    text_hex(random, sizeof(random), p->temporary + sizeof(TEMPORARY_PREFIX) - 1);
+    memcpy(p->temporary, FILE_TEMPORARY_PREFIX, sizeof(FILE_TEMPORARY_PREFIX));
+    text_hex(random, sizeof(random), p->temporary + sizeof(FILE_TEMPORARY_PREFIX) - 1);
     p->fd =
         openat(p->dirfd, p->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (p->fd < 0) {

@@ -79,6 +79,53 @@ static int split_path(const char *path, struct rundir *d, struct err *e)
     return 0;
 }
 
+/* Names that a run gives at the top of its directory. */
+static bool is_name_of_run(const char *name)
+{
+    static const char *const names[] = {"acceptance.json",
+                                        "audit.json",
+                                        "audit.md",
+                                        "baseline",
+                                        "build-messages.jsonl",
+                                        "build.log",
+                                        "definition.json",
+                                        "environment.json",
+                                        "error.json",
+                                        "host.json",
+                                        "manifest.json",
+                                        "profile",
+                                        "results",
+                                        "run.log",
+                                        "samples",
+                                        "snapshots",
+                                        "snapshots.json",
+                                        "source-at-end.json",
+                                        "source-at-start.json"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return !strncmp(name, FILE_TEMPORARY_PREFIX, strlen(FILE_TEMPORARY_PREFIX));
+}
+
+/* What a dead runner left, and not a directory that somebody else called "….partial". */
+static bool holds_only_a_run(int parent_fd, const char *name)
+{
+    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    bool only = dir != NULL;
+
+    if (!dir) {
+        if (fd >= 0)
+            (void) close(fd); /* was only read */
+        return false;
+    }
+    for (const struct dirent *d = readdir(dir); d && only; d = readdir(dir))
+        only = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || is_name_of_run(d->d_name);
+    (void) closedir(dir); /* was only read */
+    return only;
+}
+
 static int make_partial(struct rundir *d, struct err *e)
 {
     struct stat st;
@@ -89,6 +136,11 @@ static int make_partial(struct rundir *d, struct err *e)
     if (fstatat(d->parent_fd, d->partial, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         if (!rundir_is_abandoned(d->parent_fd, d->partial))
             return err_set(e, ERR_BUSY, "rundir.busy", "another runner is writing '%s'", d->path);
+        if (!holds_only_a_run(d->parent_fd, d->partial))
+            return err_set(e, ERR_USAGE, "rundir.partial",
+                           "'%s" PARTIAL "' exists and is not what an unfinished run left: move it "
+                           "away, or name another directory",
+                           d->path);
         if (file_remove_tree_at(d->parent_fd, d->partial, e) < 0)
             return -1;
     }

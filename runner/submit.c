@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "audit/verdict.h"
@@ -9,6 +10,27 @@
 #include "evidence/seal.h"
 #include "evidence/sign.h"
 #include "runner/push.h"
+
+/* The archive beside the run directory: nothing is overwritten after an hour of measuring. */
+static int check_archive(const char *directory, struct err *e)
+{
+    size_t len = strlen(directory);
+    AUTO_FREE char *archive = NULL;
+    struct stat st;
+
+    while (len > 1 && directory[len - 1] == '/')
+        len--;
+    if (asprintf(&archive, "%.*s.tar", (int) len, directory) < 0) {
+        archive = NULL;
+        return err_set(e, ERR_NOMEM, "submit.memory", "out of memory");
+    }
+    if (lstat(archive, &st) < 0)
+        return 0;
+    return err_set(e, ERR_USAGE, "submit.archive",
+                   "'%s' exists already, and the sealed run would take its place: move it away, or "
+                   "name another directory with --out",
+                   archive);
+}
 
 int submit_check_options(const struct cli *c, const struct cli_args *a, struct err *e)
 {
@@ -20,6 +42,8 @@ int submit_check_options(const struct cli *c, const struct cli_args *a, struct e
         return err_set(e, ERR_USAGE, "submit.key", "--push needs --key");
     if (!path)
         return 0;
+    if (cli_get(a, "out") && check_archive(cli_get(a, "out"), e) < 0)
+        return -1;
     /* A key that can't be used is found before an hour of measuring, not after. */
     if (private_key_load(path, &key, e) < 0) {
         e->kind = ERR_USAGE;

@@ -335,6 +335,32 @@ static void run_directories_are_whole_or_absent(void **state)
     test_dir_free(dir);
 }
 
+static void only_an_unfinished_run_is_taken_over(void **state)
+{
+    char *dir = test_dir_new(), *path = test_join(dir, "run"),
+         *partial = test_join(dir, "run.partial");
+    char *mine = test_join(partial, "precious");
+    struct rundir d;
+    struct stat st;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    test_write_text(partial, "precious", "mine");
+    assert_int_equal(rundir_open(path, &d, &e), -1);
+    assert_int_equal(e.kind, ERR_USAGE);
+    assert_non_null(strstr(e.text, "run.partial' exists and is not what an unfinished run left"));
+    assert_int_equal(stat(mine, &st), 0);
+    assert_int_equal(unlink(mine), 0);
+    test_write_text(partial, "definition.json", "{}");
+    test_write_text(partial, "results/x/1.json", "{}");
+    assert_int_equal(rundir_open(path, &d, &e), 0);
+    rundir_close(&d);
+    free(mine);
+    free(partial);
+    free(path);
+    test_dir_free(dir);
+}
+
 static void dead_runners_directories_are_swept_and_nothing_else(void **state)
 {
     char *dir = test_dir_new(), *live_path = test_join(dir, "20261129T141502Z-0000000a");
@@ -397,7 +423,8 @@ static void the_machine_lock_is_exclusive_and_names_its_holder(void **state)
 
 #define UNREACHABLE 8
 
-/* Tries the lock as nobody, in a child; 0: got it, 1: busy, UNREACHABLE: nobody can't come there. */
+/* Tries the lock as nobody, in a child; 0: got it, 1: busy, UNREACHABLE: nobody can't come there.
+ */
 static int lock_as_nobody(const char *path)
 {
     pid_t child = fork();
@@ -461,6 +488,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_flood_of_markers_is_bounded),
         cmocka_unit_test(logs_are_capped_and_scrubbed),
         cmocka_unit_test(run_directories_are_whole_or_absent),
+        cmocka_unit_test(only_an_unfinished_run_is_taken_over),
         cmocka_unit_test(dead_runners_directories_are_swept_and_nothing_else),
         cmocka_unit_test(run_ids_are_valid_and_differ),
         cmocka_unit_test(the_machine_lock_is_exclusive_and_names_its_holder),
