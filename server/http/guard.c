@@ -53,6 +53,15 @@ static bool check_request_line(struct request *q, struct guard_refusal *out)
     return true;
 }
 
+/* libmicrohttpd glues a folded line to the field's name: "Content-Length:<CRLF> 5" is the field
+ * "Content-Length5" here, and a length of 5 to a proxy that unfolds. */
+static bool is_folded(const char *name, const char *field)
+{
+    size_t len = strlen(field);
+
+    return strncasecmp(name, field, len) == 0 && name[len] != '\0' && name[len] != '-';
+}
+
 static bool check_headers(const struct request *q, struct guard_refusal *out)
 {
     static const char *const once[] = {
@@ -71,6 +80,10 @@ static bool check_headers(const struct request *q, struct guard_refusal *out)
     for (i = 0; i < ARRAY_LEN(once); i++) {
         if (request_header_count(q, once[i]) > 1)
             return refuse(out, 400, "framing", "a header field that must be single is given twice");
+        for (size_t h = 0; h < q->n_headers; h++) {
+            if (is_folded(q->headers[h].name, once[i]))
+                return refuse(out, 400, "framing", "a header field is folded over two lines");
+        }
     }
     return true;
 }
@@ -129,5 +142,8 @@ bool guard_check(struct request *q, struct guard_refusal *out)
         return false;
     if (!uri_split(&q->arena, q->raw_path, &q->path, &why))
         return refuse(out, 400, "target", why);
+    if (!uri_query_is_plain(q->raw_query))
+        return refuse(out, 400, "target",
+                      "the query holds a byte that must be percent-encoded, or a broken %-escape");
     return true;
 }

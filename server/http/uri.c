@@ -110,6 +110,17 @@ bool uri_split(struct arena *a, const char *raw_path, struct uri_path *out, cons
     return true;
 }
 
+bool uri_query_is_plain(const char *raw_query)
+{
+    for (const char *p = raw_query; p && *p != '\0'; p++) {
+        if (*p == '%' && (hex_value(p[1]) < 0 || hex_value(p[2]) < 0))
+            return false;
+        if (*p != '%' && *p != '/' && *p != '?' && !is_path_byte(*p))
+            return false;
+    }
+    return true;
+}
+
 static char *decode_query(struct arena *a, const char *raw, size_t len)
 {
     char *out = arena_alloc(a, len + 1);

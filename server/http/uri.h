@@ -28,6 +28,9 @@ struct uri_path {
 bool uri_split(struct arena *a, const char *raw_path, struct uri_path *out,
                const char **out_why) MUST_CHECK;
 
+/* Nothing in a raw query (NULL allowed) that should have been percent-encoded, no broken escape. */
+bool uri_query_is_plain(const char *raw_query) MUST_CHECK;
+
 /* Value of `name` in a raw query ("a=1&b=2", NULL allowed), decoded ('+' is a space); NULL when
  * absent, given twice or broken. In the arena. */
 const char *uri_query_get(struct arena *a, const char *raw_query, const char *name);

@@ -73,6 +73,11 @@ static const struct row rows[] = {
     {"GET", "/a", {"Host", "h", "X-A", "a\x01"}, 400},
     {"GET", "/a", {"Host", "h", "Authorization", "a", "Authorization", "b"}, 400},
     {"POST", "/a", {"Host", "h", "Content-Length", "1", "Expect", "200-ok"}, 417},
+    {"GET", "/a", {"Host", "h", "Content-Length33", ""}, 400}, /* folded: decisions I1 */
+    {"GET", "/a", {"Host", "h", "transfer-encodingchunked", ""}, 400},
+    {"GET", "/a", {"Host", "h", "Hostb", ""}, 400},
+    {"GET", "/a", {"Host", "h", "Expect-CT", "x"}, 0},
+    {"GET", "/a", {"Host", "h", "Content-Language", "en"}, 0},
 };
 
 static void guard_answers_every_row(void **state)

@@ -77,6 +77,17 @@ static void query_values_are_found_and_decoded(void **state)
 
     (void) state;
     arena_init(&a, LIMIT_ARENA_REQUEST);
+    assert_true(uri_query_is_plain(NULL));
+    assert_true(uri_query_is_plain(""));
+    assert_true(uri_query_is_plain("a=b+c%20%e2%82%ac&d=/?:@!$'()*,;-._~"));
+    for (size_t i = 0; i < strlen(" \"<>#[]{}|\\^`\x01\x7f\x80\xff"); i++) {
+        const char query[] = {'a', " \"<>#[]{}|\\^`\x01\x7f\x80\xff"[i], '\0'};
+
+        assert_false(uri_query_is_plain(query));
+    }
+    assert_false(uri_query_is_plain("a=%"));
+    assert_false(uri_query_is_plain("a=%4"));
+    assert_false(uri_query_is_plain("a=%g0"));
     assert_null(uri_query_get(&a, NULL, "a"));
     assert_string_equal(uri_query_get(&a, "a=1&b=x+y%20z", "b"), "x y z");
     assert_string_equal(uri_query_get(&a, "aa=2&a=", "a"), "");
