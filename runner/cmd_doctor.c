@@ -6,6 +6,8 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "runner/commands.h"
+#include "runner/definition_load.h"
+#include "runner/doctor_server.h"
 #include "runner/host.h"
 
 static size_t count_state(const cJSON *rows, const char *state)
@@ -30,7 +32,8 @@ static const char *fitness_of(const cJSON *rows)
     return "fit";
 }
 
-static void print_text(const struct cli *c, const cJSON *rows, const cJSON *facts)
+static void print_text(const struct cli *c, const cJSON *rows, const char *fitness,
+                       const cJSON *facts)
 {
     const cJSON *model = json_get(facts, "cpu_model");
     const cJSON *kernel = json_get(facts, "kernel");
@@ -52,21 +55,37 @@ static void print_text(const struct cli *c, const cJSON *rows, const cJSON *fact
         if (cJSON_IsString(fix))
             (void) fprintf(c->out, "%-8s %-16s fix: %s\n", "", "", fix->valuestring);
     }
-    (void) fprintf(c->out, "this machine is %s\n", fitness_of(rows));
+    (void) fprintf(c->out, "this machine is %s\n", fitness);
 }
 
-static int print_json(const struct cli *c, const cJSON *rows, const cJSON *facts, struct err *e)
+static int print_json(const struct cli *c, const cJSON *rows, const char *fitness,
+                      const cJSON *facts, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
 
     json_doc_init_object(&d);
     json_add_string(&d, NULL, "schema", "cleanrun-doctor/1");
-    json_add_string(&d, NULL, "fitness", fitness_of(rows));
+    json_add_string(&d, NULL, "fitness", fitness);
     json_add_copy(&d, NULL, "checks", rows);
     json_add_copy(&d, NULL, "facts", facts);
     j = json_doc_take(&d, e);
     return j ? cli_write_json(c, NULL, j, e) : -1;
+}
+
+/* A server that is configured is asked as well: nothing of it says how fit the machine is. */
+static int ask_server(const struct cli *c, const struct cli_args *a, cJSON *rows, struct err *e)
+{
+    struct push_target t;
+    AUTO_FREE char *here = NULL;
+    struct err ignored = ERR_INIT; /* no definition here: told as an unknown project */
+
+    push_target_from(c, a, &t);
+    if (!t.server || !*t.server)
+        return 0;
+    if (!t.project && definition_project_here(c, &here, &ignored) == 0)
+        t.project = here;
+    return doctor_server(&t, rows, e);
 }
 
 static int doctor(struct cli *c, const struct cli_args *a, int *out_exit, struct err *e)
@@ -91,10 +110,14 @@ static int doctor(struct cli *c, const struct cli_args *a, int *out_exit, struct
     sysroot_close(&root);
     if (r < 0)
         return -1;
+    const char *fitness = fitness_of(rows);
+
+    if (ask_server(c, a, rows, e) < 0)
+        return -1;
     *out_exit = count_state(rows, "bad") > 0 ? EXIT_FAIL : EXIT_OK;
     if (cli_has(a, "json"))
-        return print_json(c, rows, facts, e);
-    print_text(c, rows, facts);
+        return print_json(c, rows, fitness, facts, e);
+    print_text(c, rows, fitness, facts);
     return 0;
 }
 
@@ -108,14 +131,20 @@ static int run(struct cli *c, const struct cli_args *a)
 
 static const struct cli_option options[] = {
     {.name = "json", .help = "checks and facts as JSON"},
+    {.name = "server", .value = "URL", .help = "also ask this server (or CLEANRUN_SERVER)"},
+    {.name = "token-file",
+     .value = "FILE",
+     .help = "whether this token may upload (or CLEANRUN_TOKEN_FILE)"},
+    {.name = "project", .value = "OWNER/NAME", .help = "to there (default: cleanrun.yaml's)"},
     {.name = "root", .value = "DIR", .help = "read proc, sys and etc below DIR instead of /"},
 };
 
 const struct command command_doctor = {
     .name = "doctor",
     .summary = "is this machine fit to measure",
-    .synopsis = "[--json]",
-    .examples = "  cleanrun doctor\n",
+    .synopsis = "[--json] [--server URL --token-file FILE]",
+    .examples = "  cleanrun doctor\n"
+                "  cleanrun doctor --server https://perf.example.org --token-file token\n",
     .notes = "Exit: 0 when nothing is bad (warnings are told), 4 when something is, 2 when it "
              "can't be read.\n",
     COMMAND_OPTIONS(options),

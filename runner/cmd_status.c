@@ -5,13 +5,11 @@
 #include <time.h>
 
 #include "audit/verdict.h"
-#include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "experiment/definition.h"
-#include "runner/checkout.h"
 #include "runner/commands.h"
+#include "runner/definition_load.h"
 #include "runner/git.h"
 #include "runner/http.h"
 #include "runner/push.h"
@@ -46,36 +44,12 @@ static int commit_of(const struct cli *c, const char *word, char **out, struct e
     return *out ? 0 : err_set(e, ERR_NOMEM, "status.memory", "out of memory");
 }
 
-/* The project of the nearest cleanrun.yaml of the repository we stand in. Heap; NULL when it names
- * none. */
-static int project_here(const struct cli *c, char **out, struct err *e)
-{
-    AUTO_GIT struct git g = {.root_fd = -1};
-    AUTO_FREE char *path = NULL;
-    AUTO_FREE char *bytes = NULL;
-    struct definition_file file = {.n = 0};
-    size_t len = 0;
-    int result;
-
-    if (git_open(c->directory, cli_env(c, "PATH"), c->environment, &g, e) < 0 ||
-        checkout_find_definition(c->directory, g.root, &path, e) < 0 ||
-        file_read(path, LIMIT_YAML, &bytes, &len, e) < 0 ||
-        definition_file_parse(path, bytes, len, &file, e) < 0)
-        return -1;
-    const char *project = file.n > 0 ? file.gates[0].project : NULL; /* one for all gates */
-
-    *out = project ? strdup(project) : NULL;
-    result = project && !*out ? err_set(e, ERR_NOMEM, "status.memory", "out of memory") : 0;
-    definition_file_fini(&file);
-    return result;
-}
-
 /* --project, or what the definition says. *owned keeps it. */
 static int choose_project(const struct cli *c, struct push_target *t, char **owned, struct err *e)
 {
     if (t->project)
         return 0;
-    if (project_here(c, owned, e) < 0)
+    if (definition_project_here(c, owned, e) < 0)
         return err_wrap(e, "which project? --project OWNER/NAME, or");
     t->project = *owned;
     return t->project ? 0

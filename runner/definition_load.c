@@ -4,6 +4,8 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "runner/checkout.h"
+#include "runner/git.h"
 
 void definition_source_fini(struct definition_source *s)
 {
@@ -50,4 +52,26 @@ int definition_load(const char *path, const char *gate, struct definition_source
     if (s.one.gate)
         out->chosen = &out->one;
     return 0;
+}
+
+int definition_project_here(const struct cli *c, char **out, struct err *e)
+{
+    AUTO_GIT struct git g = {.root_fd = -1};
+    AUTO_FREE char *path = NULL;
+    AUTO_FREE char *bytes = NULL;
+    struct definition_file file = {.n = 0};
+    size_t len = 0;
+    int result;
+
+    if (git_open(c->directory, cli_env(c, "PATH"), c->environment, &g, e) < 0 ||
+        checkout_find_definition(c->directory, g.root, &path, e) < 0 ||
+        file_read(path, LIMIT_YAML, &bytes, &len, e) < 0 ||
+        definition_file_parse(path, bytes, len, &file, e) < 0)
+        return -1;
+    const char *project = file.n > 0 ? file.gates[0].project : NULL; /* one for all gates */
+
+    *out = project ? strdup(project) : NULL;
+    result = project && !*out ? err_set(e, ERR_NOMEM, "definition.memory", "out of memory") : 0;
+    definition_file_fini(&file);
+    return result;
 }

@@ -18,8 +18,8 @@ struct push_target {
  * CLEANRUN_TOKEN_FILE). */
 void push_target_from(const struct cli *c, const struct cli_args *a, struct push_target *out);
 /* What can be found before anything is measured: a server and a token file that can be read; and
- * that the server answers for this project and knows the token (kinds as push_archive's). Whether
- * the token may upload is asked only by uploading. */
+ * that the server takes uploads for this project from this token (kinds as push_archive's); gate
+ * NULL: any. Nothing is stored. Whether it knows the runner's key is told only by uploading. */
 int push_check_options(const struct push_target *t, struct err *e) MUST_CHECK;
 int push_check_server(const struct push_target *t, struct err *e) MUST_CHECK;
 /* Uploads and tells the server's verdict; *out_exit is its exit code. ERR_USAGE before anything is

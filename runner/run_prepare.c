@@ -213,10 +213,12 @@ static int fetch_reference(struct run *r, struct err *e)
                        "--baseline-key is about the baseline that --server gives");
     if (r->reference.present || !q.server || !*q.server || r->options.build_only ||
         r->plan.mode != PLAN_CLEAN)
-        return check_push(r, e); /* fetching asks the same of the server */
+        return check_push(r, e);
     if (fetch_baseline(&q, &r->reference, note, sizeof(note), e) < 0)
         return -1;
     run_say(r, "baseline", "%s", note);
+    if (check_push(r, e) < 0)
+        return -1;
     if (r->reference.present)
         run_say(r, "baseline", "%s",
                 q.keyring ? "signed by a key of --baseline-key"

@@ -175,6 +175,51 @@ static void archives_belong_to_one_project(void **state)
     raw_response_fini(&a);
 }
 
+/* docs/api.md: step two with another media type tells whether a token may upload, and keeps
+ * nothing. */
+static void may_upload_is_answered_without_an_upload(void **state)
+{
+    static const struct {
+        const char *scope, *project, *target;
+        int status;
+    } rows[] = {
+        {"upload", UPLOAD_PROJECT, UPLOAD_PROJECT "/gates/any/runs", 415},
+        {"admin", UPLOAD_PROJECT, UPLOAD_PROJECT "/gates/any/runs", 415},
+        {"read", UPLOAD_PROJECT, UPLOAD_PROJECT "/gates/any/runs", 403},
+        {"review", UPLOAD_PROJECT, UPLOAD_PROJECT "/gates/any/runs", 403},
+        {"upload", "demo/other", UPLOAD_PROJECT "/gates/any/runs", 403},
+        {"upload", UPLOAD_PROJECT, "demo/none/gates/any/runs", 404},
+    };
+    struct fixture *f = *state;
+    size_t objects = live_count(&f->live, "objects");
+    struct raw_response a;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        AUTO_FREE char *secret = NULL;
+        AUTO_FREE char *headers = NULL;
+        AUTO_FREE char *target = NULL;
+        char name[16];
+
+        snprintf(name, sizeof name, "may-%zu", i);
+        const char *const token[] = {"token",     "add",           name, "--scope", rows[i].scope,
+                                     "--project", rows[i].project, NULL};
+
+        assert_int_equal(live_admin(&f->live, token, &secret), 0);
+        secret[strcspn(secret, "\r\n")] = '\0';
+        assert_true(asprintf(&headers, "Authorization: Bearer %s\r\nContent-Type: text/plain\r\n",
+                             secret) > 0);
+        assert_true(asprintf(&target, "/api/v1/projects/%s", rows[i].target) > 0);
+        raw_ask(f->live.port, "POST", target, headers, "?", 1, &a);
+        expect(&a, rows[i].status, name);
+        raw_response_fini(&a);
+    }
+    raw_ask(f->live.port, "POST", "/api/v1/projects/" UPLOAD_PROJECT "/gates/any/runs",
+            "Content-Type: text/plain\r\n", "?", 1, &a);
+    expect(&a, 401, "no token");
+    raw_response_fini(&a);
+    assert_int_equal(live_count(&f->live, "objects"), objects);
+}
+
 static void step_one_refuses_what_it_must(void **state)
 {
     struct fixture *f = *state;
@@ -979,6 +1024,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(upload_is_judged_and_repeatable),
         cmocka_unit_test(archives_belong_to_one_project),
+        cmocka_unit_test(may_upload_is_answered_without_an_upload),
         cmocka_unit_test(step_one_refuses_what_it_must),
         cmocka_unit_test(step_two_refuses_what_it_must),
         cmocka_unit_test(broken_evidence_is_invalid_with_its_reason),

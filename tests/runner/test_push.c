@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/json_in.h"
 #include "tests/evidence/fixture.h"
 #include "tests/runner/run_command.h"
 
@@ -429,8 +430,9 @@ static void a_server_is_tried_before_the_run(void **state)
         int result;
         const char *text;
     } rows[] = {
-        {OK("{}"), 0, NULL},
-        {STATUS("403 Forbidden", "{}"), 0, NULL}, /* it may not read */
+        {STATUS("415 Unsupported Media Type", "{}"), 0, NULL},
+        {OK("{}"), -1, "the server answered 200"}, /* no server of ours */
+        {STATUS("403 Forbidden", "{}"), -1, "a token needs the scope `upload` and this project"},
         {STATUS("401 Unauthorized", "{}"), -1, "is it a token of this server, and not revoked?"},
         {STATUS("404 Not Found", "{}"), -1, "is there such a project"},
     };
@@ -455,6 +457,82 @@ static void a_server_is_tried_before_the_run(void **state)
         assert_true(!rows[i].text || strstr(e.text, rows[i].text));
         kill(server, SIGKILL);
         assert_int_equal(waitpid(server, NULL, 0), server);
+        bench_free(&b);
+    }
+}
+
+static const char *row_text(const cJSON *document, const char *name, const char *key)
+{
+    const cJSON *row = NULL;
+
+    cJSON_ArrayForEach(row, json_get(document, "checks"))
+    {
+        const cJSON *v = json_get(row, key);
+
+        if (strcmp(json_get(row, "name")->valuestring, name) == 0)
+            return cJSON_IsString(v) ? v->valuestring : "";
+    }
+    return NULL;
+}
+
+/* Beside the machine, and not part of its fitness. */
+static void doctor_tells_whether_the_token_may_upload(void **state)
+{
+    static const struct {
+        const char *answers[2];
+        const char *project;
+        const char *server, *upload; /* states; NULL: no such row */
+        const char *text;            /* of the last row */
+    } rows[] = {
+        {{OK("{}"), STATUS("415 Type", "{}")}, "o/p", "ok", "ok", "may upload"},
+        {{OK("{}"), STATUS("403 Forbidden", "{}")}, "o/p", "ok", "bad", "the scope `upload`"},
+        {{OK("{}"), STATUS("404 Not Found", "{}")}, "o/p", "ok", "bad", "is there such a project"},
+        {{OK("{}"), ""}, "p", "ok", "bad", "'p' is no project"},
+        {{STATUS("404 Not Found", "{}"), ""}, "o/p", "bad", NULL, "answered 404"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct script script = {rows[i].answers, 2};
+        struct command_result r, alone;
+        struct err e = ERR_INIT;
+        struct bench b;
+        char url[64];
+        int port = 0;
+
+        bench_new(&b);
+        pid_t server = serve(&script, b.log, &port);
+
+        snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
+        const char *const argv[] = {"doctor", "--json",    "--server",      url, "--token-file",
+                                    b.token,  "--project", rows[i].project, NULL};
+        const char *const plain[] = {"doctor", "--json", NULL};
+
+        run_command(&command_doctor, argv, &r);
+        run_command(&command_doctor, plain, &alone);
+        kill(server, SIGKILL);
+        assert_int_equal(waitpid(server, NULL, 0), server);
+        AUTO_JSON cJSON *j = NULL;
+        AUTO_JSON cJSON *k = NULL;
+
+        assert_int_equal(json_parse(r.out, strlen(r.out), NULL, &j, &e), 0);
+        assert_int_equal(json_parse(alone.out, strlen(alone.out), NULL, &k, &e), 0);
+        assert_string_equal(row_text(j, "server", "state"), rows[i].server);
+        assert_null(row_text(k, "server", "state"));
+        if (rows[i].upload)
+            assert_string_equal(row_text(j, "upload", "state"), rows[i].upload);
+        else
+            assert_null(row_text(j, "upload", "state"));
+        assert_non_null(
+            strstr(row_text(j, rows[i].upload ? "upload" : "server", "text"), rows[i].text));
+        if (i > 0) {
+            assert_int_equal(r.code, 4);
+            assert_true(*row_text(j, rows[i].upload ? "upload" : "server", "fix"));
+        } else {
+            assert_int_equal(r.code, alone.code);
+        }
+        command_result_fini(&r);
+        command_result_fini(&alone);
         bench_free(&b);
     }
 }
@@ -791,6 +869,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_archive_of_another_gate_is_not_sent),
         cmocka_unit_test(an_unknown_key_is_named),
         cmocka_unit_test(a_server_is_tried_before_the_run),
+        cmocka_unit_test(doctor_tells_whether_the_token_may_upload),
         cmocka_unit_test(busy_servers_are_asked_again),
         cmocka_unit_test(a_server_that_only_trickles_is_given_up),
         cmocka_unit_test(every_exchange_has_an_end),
