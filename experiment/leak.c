@@ -12,7 +12,7 @@
 
 #define LEAK_Z 1.6448536269514722 /* one-sided 95 % */
 
-enum { BLOCK_MS = 60000, MIN_BLOCKS = 8, MIN_BLOCK_SAMPLES = 3 };
+enum { BLOCK_MS = 60000 };
 
 /* Medians of the one-minute blocks. */
 struct blocks {
@@ -127,7 +127,7 @@ static int make_blocks(const struct samples *s, struct blocks *b, struct err *e)
 
         while (to < s->n && (s->t_ms[to] - s->t_ms[0]) / BLOCK_MS == block)
             to++;
-        if (block < last_block && to - from >= MIN_BLOCK_SAMPLES) {
+        if (block < last_block && to - from >= LEAK_MIN_BLOCK_SAMPLES) {
             if (stats_median(s->t_secs + from, to - from, &b->t[b->n], e) < 0 ||
                 stats_median(s->value + from, to - from, &b->y[b->n], e) < 0)
                 return -1;
@@ -207,7 +207,7 @@ static int measure(const struct samples *s, struct numbers *out, struct err *e)
     if (make_blocks(s, &b, e) < 0)
         return -1;
     out->blocks = b.n;
-    if (b.n >= MIN_BLOCKS && out->endpoint.state == ENDPOINT_OK)
+    if (b.n >= LEAK_MIN_BLOCKS && out->endpoint.state == ENDPOINT_OK)
         return judge_blocks(&b, out, e);
     return 0;
 }

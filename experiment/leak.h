@@ -22,6 +22,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+/* A shorter series is INCONCLUSIVE: so many whole minutes, each with so many samples. */
+enum { LEAK_MIN_BLOCKS = 8, LEAK_MIN_BLOCK_SAMPLES = 3 };
+
 enum leak_verdict { LEAK_PASS, LEAK_FAIL, LEAK_INCONCLUSIVE, LEAK_INVALID };
 
 struct leak_window {

@@ -8,6 +8,8 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/num.h"
+#include "base/plain.h"
+#include "base/quantity.h"
 #include "experiment/leak.h"
 #include "runner/commands.h"
 
@@ -25,12 +27,29 @@ static int exit_of(enum leak_verdict v)
     return EXIT_NON_COMPARABLE;
 }
 
+/* main flushes and checks the stream, here and below. */
 static void print_number(FILE *to, const char *name, const cJSON *v)
 {
-    if (cJSON_IsNumber(v))
-        (void) fprintf(to, "  %-26s %10.3f MB/h\n", name, v->valuedouble); /* main flushes and checks */
+    char text[QUANTITY_TEXT];
+
+    if (!cJSON_IsNumber(v)) {
+        plain_line(to, "  %-26s %10s", name, "-");
+        return;
+    }
+    quantity_number(v->valuedouble, false, true, text);
+    plain_line(to, "  %-26s %10s MB/h", name, text);
+}
+
+/* How much longer a series must be that is too short to say anything. */
+static void print_too_short(FILE *to, const cJSON *blocks)
+{
+    double have = cJSON_IsNumber(blocks) ? blocks->valuedouble : 0;
+
+    if (have < LEAK_MIN_BLOCKS)
+        plain_line(to, "  the window must hold %d whole minutes with %d samples or more in each; it holds %.0f",
+                   LEAK_MIN_BLOCKS, LEAK_MIN_BLOCK_SAMPLES, have);
     else
-        (void) fprintf(to, "  %-26s %10s\n", name, "-");
+        plain_line(to, "  the window holds too few samples at its beginning or its end");
 }
 
 static void summarise(FILE *to, const struct leak *leak, double limit)
@@ -38,9 +57,13 @@ static void summarise(FILE *to, const struct leak *leak, double limit)
     const cJSON *estimators = json_get(leak->document, "estimators");
     const cJSON *reason = json_get(leak->document, "reason");
     const cJSON *e = NULL;
+    char text[QUANTITY_TEXT];
 
-    (void) fprintf(to, "%s%s%s  limit %g MB/h\n", leak_verdict_name(leak->verdict), cJSON_IsString(reason) ? " " : "",
-                   cJSON_IsString(reason) ? reason->valuestring : "", limit);
+    quantity_number(limit, false, true, text);
+    plain_line(to, "%s%s%s  limit %s MB/h", leak_verdict_name(leak->verdict), cJSON_IsString(reason) ? " " : "",
+               cJSON_IsString(reason) ? reason->valuestring : "", text);
+    if (cJSON_IsString(reason) && strcmp(reason->valuestring, "window_too_short") == 0)
+        print_too_short(to, json_get(leak->document, "blocks"));
     cJSON_ArrayForEach(e, estimators) print_number(to, e->string, e);
     print_number(to, "lower bound", json_get(leak->document, "lo"));
     print_number(to, "upper bound", json_get(leak->document, "hi"));
@@ -91,7 +114,8 @@ const struct command command_leak = {
     .summary = "judge the growth of a memory series",
     .synopsis = "SAMPLES.csv --limit MB_PER_HOUR [--window A..B] [--json FILE|-]",
     .examples = "  cleanrun leak samples/process.csv --limit 10 --window 95000..695000\n",
-    .notes = "The file begins with the line t_ms,rss_kib (more columns may follow).\n"
+    .notes = "The file begins with the line t_ms,rss_kib (more columns may follow). A verdict needs 8 whole minutes with\n"
+             "3 samples or more in each; a shorter window is INCONCLUSIVE window_too_short.\n"
              "Exit: 0 PASS, 1 FAIL, 3 INCONCLUSIVE or INVALID, 2 the file could not be read.\n",
     COMMAND_OPTIONS(options),
     .min_args = 1,

@@ -194,6 +194,9 @@ static void leak_exits_0_1_and_3(void **state)
         command_result_fini(&d.result);
         leak(&d, "10", "--window", "0..2000"); /* four samples decide nothing */
         assert_int_equal(d.result.code, 3);
+        assert_non_null(strstr(d.result.out, "INCONCLUSIVE window_too_short  limit 10 MB/h\n"
+                                             "  the window must hold 8 whole minutes with 3 samples or more in each; "
+                                             "it holds 0\n"));
         desk_fini(&d);
         free(text);
     }
