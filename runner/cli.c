@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "base/text.h"
 
 #define NAMES_MAX 64
@@ -181,7 +182,7 @@ bool cli_has(const struct cli_args *a, const char *name)
 int cli_fail(const struct cli *c, const struct err *e)
 {
     /* A broken standard error is no reason to stop. */
-    (void) fprintf(c->err, "cleanrun %s: %s%s%s%s\n", c->command, e->text,
+    plain_line(c->err, "cleanrun %s: %s%s%s%s", c->command, e->text,
                    c->verbose ? " [" : "", c->verbose ? e->code : "", c->verbose ? "]" : "");
     switch (e->kind) {
     case ERR_TRUST:
@@ -210,9 +211,8 @@ void cli_say(const struct cli *c, const char *format, ...)
     if (c->quiet)
         return;
     va_start(ap, format);
-    (void) vfprintf(c->err, format, ap); /* talk may get lost */
+    plain_vline(c->err, format, ap); /* talk may get lost */
     va_end(ap);
-    (void) fputc('\n', c->err);
 }
 
 int cli_write_text(const struct cli *c, const char *target, const char *text, size_t len,

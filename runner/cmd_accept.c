@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "experiment/acceptance.h"
 #include "experiment/pointer.h"
 #include "runner/commands.h"
@@ -138,14 +139,14 @@ static void summarise(FILE *to, const struct acceptance *acceptance)
         n++;
         failed += cJSON_IsTrue(json_get(check, "passed")) ? 0 : 1;
     }
-    (void) fprintf(to, "%s  %zu of %zu checks failed\n", acceptance->verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL",
-                   failed, n);
+    plain_line(to, "%s  %zu of %zu check%s failed", acceptance->verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL",
+               failed, n, n == 1 ? "" : "s");
     cJSON_ArrayForEach(check, json_get(acceptance->document, "checks"))
     {
         const char *error = text_of(check, "error");
 
         if (!cJSON_IsTrue(json_get(check, "passed")))
-            (void) fprintf(to, "  %s %s%s%s\n", text_of(check, "name"), text_of(check, "operator"), error[0] ? ": " : "",
+            plain_line(to, "  %s %s%s%s", text_of(check, "name"), text_of(check, "operator"), error[0] ? ": " : "",
                            error);
     }
 }

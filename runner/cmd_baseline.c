@@ -6,6 +6,7 @@
 #include "audit/verdict.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
+#include "base/plain.h"
 #include "runner/commands.h"
 
 #define BASELINE_CHECK_SCHEMA "cleanrun-baseline-check/1"
@@ -51,7 +52,7 @@ static int finish(struct cli *c, const struct cli_args *a, const struct baseline
     if (json && write_json(c, target, b, package, NULL, &failed) < 0)
         return cli_fail(c, &failed);
     if (!json || strcmp(target, "-") != 0)
-        (void) fprintf(c->out, "performance regression baseline %s: %s (%zu files)\n", verb, b->id,
+        plain_line(c->out, "performance regression baseline %s: %s (%zu files)", verb, b->id,
                        b->n_files); /* main flushes and checks */
     return EXIT_OK;
 }

@@ -5,6 +5,7 @@
 #include "audit/verdict.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
+#include "base/plain.h"
 #include "runner/commands.h"
 #include "runner/definition_load.h"
 #include "runner/doctor_server.h"
@@ -40,22 +41,22 @@ static void print_text(const struct cli *c, const cJSON *rows, const char *fitne
     const cJSON *row = NULL;
 
     /* Flushed and checked by main. */
-    (void) fprintf(c->out, "%s, kernel %s\n",
-                   cJSON_IsString(model) ? model->valuestring : "unknown processor",
-                   cJSON_IsString(kernel) ? kernel->valuestring : "unknown");
+    plain_line(c->out, "%s, kernel %s",
+               cJSON_IsString(model) ? model->valuestring : "unknown processor",
+               cJSON_IsString(kernel) ? kernel->valuestring : "unknown");
     cJSON_ArrayForEach(row, rows)
     {
         const char *state = json_get(row, "state")->valuestring;
         const cJSON *value = json_get(row, "value");
         const cJSON *fix = json_get(row, "fix");
 
-        (void) fprintf(c->out, "%-8s %-16s %-22s %s\n", state, json_get(row, "name")->valuestring,
-                       cJSON_IsString(value) ? value->valuestring : "-",
-                       json_get(row, "text")->valuestring);
+        plain_line(c->out, "%-8s %-16s %-22s %s", state, json_get(row, "name")->valuestring,
+                   cJSON_IsString(value) ? value->valuestring : "-",
+                   json_get(row, "text")->valuestring);
         if (cJSON_IsString(fix))
-            (void) fprintf(c->out, "%-8s %-16s fix: %s\n", "", "", fix->valuestring);
+            plain_line(c->out, "%-8s %-16s fix: %s", "", "", fix->valuestring);
     }
-    (void) fprintf(c->out, "this machine is %s\n", fitness);
+    plain_line(c->out, "this machine is %s", fitness);
 }
 
 static int print_json(const struct cli *c, const cJSON *rows, const char *fitness,

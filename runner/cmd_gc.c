@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "runner/checkout.h"
 #include "runner/commands.h"
@@ -72,11 +73,11 @@ static void take_away(struct gc *g, const char *path, int dir_fd, const char *na
 
     if (!g->dry_run && file_remove_tree_at(dir_fd, name, &e) < 0) {
         g->failed++;
-        (void) fprintf(g->c->err, "cleanrun gc: %s/%s: %s\n", path, name, e.text);
+        plain_line(g->c->err, "cleanrun gc: %s/%s: %s", path, name, e.text);
         return;
     }
     g->removed++;
-    (void) fprintf(g->c->out, "%s/%s\n", path, name); /* flushed and checked by main */
+    plain_line(g->c->out, "%s/%s", path, name); /* flushed and checked by main */
 }
 
 static int sweep(struct gc *g, const char *state, const char *part,

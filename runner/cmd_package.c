@@ -10,6 +10,7 @@
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "base/num.h"
+#include "base/plain.h"
 #include "evidence/keyring.h"
 #include "evidence/sign.h"
 #include "runner/commands.h"
@@ -322,12 +323,12 @@ static void print_stages(const struct cli *c, const cJSON *document)
     {
         const char *result = text_of(s, "result");
 
-        (void) fprintf(c->out, "%s %-10s %s\n", /* main flushes and checks */
-                       strcmp(result, "ok") == 0       ? "\u2713"
-                       : strcmp(result, "failed") == 0 ? "\u2717"
-                                                       : "\u00b7",
-                       text_of(s, "name"),
-                       strcmp(result, "not_run") == 0 ? "not run" : text_of(s, "detail"));
+        plain_line(c->out, "%s %-10s %s", /* main flushes and checks */
+                   strcmp(result, "ok") == 0       ? "\u2713"
+                   : strcmp(result, "failed") == 0 ? "\u2717"
+                                                   : "\u00b7",
+                   text_of(s, "name"),
+                   strcmp(result, "not_run") == 0 ? "not run" : text_of(s, "detail"));
     }
 }
 

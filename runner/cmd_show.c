@@ -6,9 +6,11 @@
 
 #include "audit/audit.h"
 #include "audit/verdict.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "evidence/manifest.h"
 #include "runner/commands.h"
 #include "runner/measure.h"
@@ -41,9 +43,10 @@ static int show_error(struct cli *c, int dir_fd, struct err *e)
     if (read_json(dir_fd, "error.json", &j, e) < 0)
         return -1;
     /* Flushed and checked by main, and so below. */
-    (void) fprintf(c->out,
-                   "run       %s\ngate      %s\nresult    ERROR in stage %s\n          %s\n",
-                   text_of(j, "run"), text_of(j, "gate"), text_of(j, "stage"), text_of(j, "text"));
+    plain_line(c->out, "run       %s", text_of(j, "run"));
+    plain_line(c->out, "gate      %s", text_of(j, "gate"));
+    plain_line(c->out, "result    ERROR in stage %s", text_of(j, "stage"));
+    plain_line(c->out, "          %s", text_of(j, "text"));
     return 0;
 }
 
@@ -54,12 +57,12 @@ static void show_head(struct cli *c, const struct manifest *m)
 
     (void) fprintf(c->out, "run       %s\nproject   %s\ngate      %s\nclass     %s\nmode      %s\n",
                    m->run, m->project, m->gate, m->machine_class, m->mode);
-    (void) fprintf(c->out, "started   %s\nfinished  %s\n", text_of(d, "started_at"),
-                   text_of(d, "finished_at"));
-    (void) fprintf(c->out, "commit    %s%s\n", m->commit, manifest_is_dirty(m) ? " (dirty)" : "");
+    plain_line(c->out, "started   %s", text_of(d, "started_at"));
+    plain_line(c->out, "finished  %s", text_of(d, "finished_at"));
+    plain_line(c->out, "commit    %s%s", m->commit, manifest_is_dirty(m) ? " (dirty)" : "");
     if (m->has_executable) {
         digest_hex(&m->executable_digest, hex);
-        (void) fprintf(c->out, "program   %s sha256 %s\n",
+        plain_line(c->out, "program   %s sha256 %s",
                        text_of(json_get(d, "executable"), "name"), hex);
     }
     (void) fprintf(c->out,
@@ -83,9 +86,9 @@ static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
         n++;
         failed += passed ? 0 : 1;
         if (!passed)
-            (void) fprintf(c->out, "  failed: %s\n", text_of(check, "name"));
+            plain_line(c->out, "  failed: %s", text_of(check, "name"));
     }
-    (void) fprintf(c->out, "checks    %zu, %zu failed\n", n, failed);
+    plain_line(c->out, "checks    %zu, %zu failed", n, failed);
     return 0;
 }
 
@@ -103,10 +106,7 @@ static void show_faults(struct cli *c, int dir_fd)
             if (strncmp(line, mark, sizeof(mark) - 1) != 0)
                 continue;
             line += sizeof(mark) - 1;
-            (void) fputs("fault     ", c->out);
-            for (; *line && *line != '\n'; line++) /* a program may have written it, too */
-                (void) fputc((unsigned char) *line < ' ' || *line == 0x7f ? '?' : *line, c->out);
-            (void) fputc('\n', c->out);
+            plain_line(c->out, "fault     %.*s", (int) strcspn(line, "\n"), line);
             n++;
         }
     }
@@ -132,8 +132,44 @@ static bool policy_differs(int dir_fd, const struct manifest *m)
     return cJSON_IsString(reviewed) && strcmp(reviewed->valuestring, hex) != 0;
 }
 
+/* A directory is only a directory: what is said to be Markdown may hold anything. */
+static int put_markdown(struct cli *c, const char *text, size_t len, struct err *e)
+{
+    AUTO_BUF struct buf plain = {.data = NULL};
+
+    buf_init(&plain, LIMIT_REPORT * 8); /* a byte becomes eight at most */
+    buf_putc(&plain, '\n');
+    plain_put_lines(&plain, text, len);
+    if (buf_check(&plain, e) < 0)
+        return -1;
+    (void) fwrite(plain.data, 1, plain.len, c->out);
+    return 0;
+}
+
+/* What the run was told when it ended: its acceptance, then the comparison (decisions C20). */
+static void show_result(struct cli *c, int dir_fd, const struct manifest *m)
+{
+    const char *acceptance = text_of(m->document, "acceptance_status");
+    const char *audit = text_of(m->document, "audit_status");
+
+    if (m->status == MANIFEST_BUILD_ONLY)
+        plain_line(c->out, "result    built: no verdict comes of it");
+    else if (strcmp(m->mode, "clean") != 0)
+        plain_line(c->out, "result    diagnostic run: no verdict comes of it");
+    else if (policy_differs(dir_fd, m))
+        return; /* told below */
+    else if (m->status == MANIFEST_FAIL || strcmp(acceptance, "FAIL") == 0)
+        plain_line(c->out, "result    FAIL");
+    else if (strcmp(audit, "NOT_APPLICABLE") == 0)
+        plain_line(c->out, "result    NON_COMPARABLE  NC-BASELINE-NONE: this run was compared with no baseline "
+                           "(cleanrun help NC-BASELINE-NONE)");
+    else
+        plain_line(c->out, "result    %s", audit);
+}
+
 static int show_audit(struct cli *c, int dir_fd, const struct manifest *m, struct err *e)
 {
+    static const struct audit_markdown_options options = {.unfolded = true};
     AUTO_JSON cJSON *audit = NULL;
     AUTO_FREE char *text = NULL;
     size_t len = 0;
@@ -146,14 +182,13 @@ static int show_audit(struct cli *c, int dir_fd, const struct manifest *m, struc
         if (manifest_find(m, AUDIT_MARKDOWN)) {
             if (file_read_at(dir_fd, AUDIT_MARKDOWN, LIMIT_REPORT, &text, &len, e) < 0)
                 return -1;
-            (void) fprintf(c->out, "\n%s", text);
-            return 0;
+            return put_markdown(c, text, len, e);
         }
     }
-    if (read_json(dir_fd, "audit.json", &audit, e) < 0 || audit_markdown(audit, &(struct audit_markdown_options){.unfolded = true}, &text, &len, e) < 0)
+    if (read_json(dir_fd, "audit.json", &audit, e) < 0 ||
+        audit_markdown(audit, &options, &text, &len, e) < 0)
         return -1;
-    (void) fprintf(c->out, "\n%s", text);
-    return 0;
+    return put_markdown(c, text, len, e);
 }
 
 static int show(struct cli *c, const struct cli_args *a, struct err *e)
@@ -177,6 +212,7 @@ static int show(struct cli *c, const struct cli_args *a, struct err *e)
     if (cli_has(a, "json"))
         return cli_write_json(c, NULL, m.document, e);
     show_head(c, &m);
+    show_result(c, fd, &m);
     if (m.status == MANIFEST_FAIL)
         show_faults(c, fd);
     if (manifest_find(&m, "acceptance.json") && show_acceptance(c, fd, e) < 0)

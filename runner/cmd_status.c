@@ -7,6 +7,7 @@
 #include "audit/verdict.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "runner/commands.h"
 #include "runner/definition_load.h"
@@ -172,16 +173,16 @@ static int tell(struct cli *c, const struct push_target *t, const char *commit,
     *out_exit = verdict_exit(v);
     if (t->json)
         return cli_write_text(c, NULL, reply->body, reply->len, e);
-    (void) fprintf(c->out, "%s  %s\n", text_of(j, "verdict"),
-                   without_verdict(j)); /* flushed and checked by main */
+    plain_line(c->out, "%s  %s", text_of(j, "verdict"),
+               without_verdict(j)); /* flushed and checked by main */
     cJSON_ArrayForEach(gate, json_get(j, "gates"))
     {
         AUTO_FREE char *url = push_page(t->server, text_of(gate, "url"));
 
-        (void) fprintf(c->out, "  %-24s %-16s %s\n", text_of(gate, "gate"),
-                       text_of(gate, "verdict"), without_verdict(gate));
+        plain_line(c->out, "  %-24s %-16s %s", text_of(gate, "gate"), text_of(gate, "verdict"),
+                   without_verdict(gate));
         if (url && *url)
-            (void) fprintf(c->out, "  %-24s %s\n", "", url);
+            plain_line(c->out, "  %-24s %s", "", url);
     }
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "evidence/dsse.h"
 #include "evidence/keyring.h"
@@ -64,20 +65,20 @@ static void print_report(struct cli *c, const struct verify_report *r)
         bool ok = strcmp(result, "ok") == 0;
         bool not_run = strcmp(result, "not_run") == 0;
 
-        (void) fprintf(c->out, "%s %-*s %s%s%s\n",
-                       ok        ? "\u2713"
-                       : not_run ? "\u00b7"
-                                 : "\u2717",
-                       DETAIL_COLUMN, text_in(s, "name"), code, code[0] ? ": " : "",
-                       not_run ? "not run" : text_in(s, "detail"));
+        plain_line(c->out, "%s %-*s %s%s%s",
+                   ok        ? "\u2713"
+                   : not_run ? "\u00b7"
+                             : "\u2717",
+                   DETAIL_COLUMN, text_in(s, "name"), code, code[0] ? ": " : "",
+                   not_run ? "not run" : text_in(s, "detail"));
     }
     if (r->code) {
-        (void) fprintf(c->out, "INVALID (%s)\n", r->code);
+        plain_line(c->out, "INVALID (%s)", r->code);
         return;
     }
-    (void) fprintf(c->out, "run %s of %s, gate %s, class %s, mode %s, status %s\n",
-                   text_in(run, "run"), text_in(run, "project"), text_in(run, "gate"),
-                   text_in(run, "class"), text_in(run, "mode"), text_in(run, "status"));
+    plain_line(c->out, "run %s of %s, gate %s, class %s, mode %s, status %s", text_in(run, "run"),
+               text_in(run, "project"), text_in(run, "gate"), text_in(run, "class"),
+               text_in(run, "mode"), text_in(run, "status"));
     (void) fputs("VALID. This says who measured what; it does not say the result is good.\n",
                  c->out);
 }
@@ -137,8 +138,8 @@ static int check_requirements(const struct cli *c, const struct cli_args *a,
             if (check_requirement(m, word, &met, e) < 0)
                 return -1;
             if (!met) /* flushed and checked by main */
-                (void) fprintf(json && !strcmp(json, "-") ? c->err : c->out,
-                               "REQUIREMENT NOT MET: %s\n", word);
+                plain_line(json && !strcmp(json, "-") ? c->err : c->out, "REQUIREMENT NOT MET: %s",
+                           word);
             all = all && met;
             p += n;
             if (!*p)

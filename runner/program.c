@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "audit/verdict.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "runner/help.h"
 #include "runner/version.h"
@@ -52,7 +53,7 @@ static bool tell_second_words(FILE *to, const char *first)
     for (size_t i = 0; command_table[i]; i++) {
         if (strncmp(command_table[i]->name, first, len) != 0 || command_table[i]->name[len] != ' ')
             continue;
-        (void) fprintf(to, "%s cleanrun %-18s %s\n",
+        plain_line(to, "%s cleanrun %-18s %s",
                        found ? "    or" : "usage:", command_table[i]->name,
                        command_table[i]->summary); /* talk, or flushed and checked by main */
         found = true;
@@ -79,7 +80,7 @@ static int unknown(const struct cli *c, int argc, char **argv)
         return EXIT_OK;
     if (has_second_words(argv[0])) {
         if (argc > 1 && argv[1][0] != '-')
-            (void) fprintf(c->err, "cleanrun: no command '%.40s %.40s'\n", argv[0],
+            plain_line(c->err, "cleanrun: no command '%.40s %.40s'", argv[0],
                            argv[1]); /* talk */
         (void) tell_second_words(c->err, argv[0]); /* it has some */
         return EXIT_USAGE;
@@ -90,7 +91,7 @@ static int unknown(const struct cli *c, int argc, char **argv)
     const char *near = text_nearest(argv[0], names, n);
 
     /* Talk. */
-    (void) fprintf(c->err, "cleanrun: no command '%.60s'%s%s%s (cleanrun help lists them)\n",
+    plain_line(c->err, "cleanrun: no command '%.60s'%s%s%s (cleanrun help lists them)",
                    argv[0], near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
 }
@@ -109,7 +110,7 @@ static int help(const struct cli *c, int argc, char **argv)
         if (argc < 2 && tell_second_words(c->out, argv[0]))
             return EXIT_OK;
         /* Talk. */
-        (void) fprintf(c->err, "cleanrun help: no topic '%.60s%s%.60s'%s%s%s\n", argv[0],
+        plain_line(c->err, "cleanrun help: no topic '%.60s%s%.60s'%s%s%s", argv[0],
                        argc > 1 ? " " : "", argc > 1 ? argv[1] : "",
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         help_list(c->err);
@@ -182,7 +183,7 @@ int program_main(struct cli *c, int argc, char **argv)
     take_leading_directory(c, &argc, &argv);
     code = dispatch(c, argc, argv);
     if (fflush(c->out) != 0 || ferror(c->out)) {
-        (void) fprintf(c->err, "cleanrun: cannot write to standard output\n"); /* talk */
+        plain_line(c->err, "cleanrun: cannot write to standard output"); /* talk */
         return code == EXIT_OK ? EXIT_USAGE : code;
     }
     return code;

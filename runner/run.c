@@ -10,6 +10,7 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "runner/machine_lock.h"
 
 #define ERROR_NAME "error.json"
@@ -87,8 +88,8 @@ int run_abort(struct run *r, const struct err *why)
         cli_say(r->cli, "the run directory could not be kept: %s", e.text);
         kept = false;
     }
-    (void) fprintf(r->cli->err, "cleanrun run: %s\n",
-                   why->text); /* a broken standard error is no reason to stop */
+    plain_line(r->cli->err, "cleanrun run: %s",
+               why->text); /* a broken standard error is no reason to stop */
     if (kept && r->options.json)
         run_say(r, "error", "%s", why->text);
     else if (kept)

@@ -83,10 +83,6 @@ static void tell_log(const struct run *r)
     for (from = len; from > 0 && len - from < LOG_TOLD_BYTES; from--)
         if (text[from - 1] == '\n' && ++lines == LOG_TOLD)
             break;
-    /* A terminal must not obey what a build prints. */
-    for (size_t i = from; i < len; i++)
-        if (((unsigned char) text[i] < ' ' && text[i] != '\n' && text[i] != '\t') || text[i] == 127)
-            text[i] = '?';
     if (from < len)
         cli_say(r->cli, "the end of " BUILD_LOG ":");
     for (size_t line = from; line < len;) {

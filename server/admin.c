@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "audit/verdict.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "server/admin_commands.h"
 #include "server/config.h"
@@ -261,7 +262,7 @@ const char *admin_data(const struct admin_args *a)
 
 static int fail(const char *command, const struct err *e)
 {
-    (void) fprintf(stderr, "cleanrun-server %s: %s\n", command, e->text);
+    plain_line(stderr, "cleanrun-server %s: %s", command, e->text);
     switch (e->kind) {
     case ERR_TRUST:
         return EXIT_INVALID;

@@ -20,6 +20,19 @@ void admin_say(const struct admin_args *a, const char *format, ...)
     va_end(ap);
 }
 
+void admin_row(const struct admin_args *a, const char *const *fields, size_t n)
+{
+    AUTO_BUF struct buf line = {.data = NULL};
+
+    buf_init(&line, LIMIT_MIB(1));
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            buf_putc(&line, '\t');
+        plain_puts(&line, fields[i]);
+    }
+    (void) fprintf(a->out, "%s\n", line.failed || !line.data ? "?" : line.data);
+}
+
 const char *admin_when(int64_t us, char out[CLOCK_RFC3339_SIZE])
 {
     if (us == 0)
@@ -74,9 +87,8 @@ static int note_regression(struct store *s, const char *run, struct err *e)
     if (store_run_document(s, run, STORE_AUDIT, &bytes, &len, e) < 0 ||
         json_parse(bytes, len, &limits, &audit, e) < 0)
         return -1;
-    (void) fprintf(stderr,
-                   "note: this run is a REGRESSION against %s; from now on this is normal:\n",
-                   r.baseline ? r.baseline : "its baseline");
+    plain_line(stderr, "note: this run is a REGRESSION against %s; from now on this is normal:",
+               r.baseline ? r.baseline : "its baseline");
     cJSON_ArrayForEach(row, json_get(audit, "comparisons"))
     {
         if (strcmp(text_of(row, "verdict"), "regression") == 0)
@@ -156,10 +168,13 @@ static int say_reviews(const struct admin_args *a, struct db *d, const char *id,
 
     query_text(&q, id);
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
-        if (!first)
-            admin_say(a, "  %s\t%s\t%s\t%s\n", query_get_text(&q, 2),
-                      admin_when(query_get_int(&q, 0), at), query_get_text(&q, 1),
-                      query_get_text(&q, 3));
+        const char *const fields[] = {query_get_text(&q, 2), admin_when(query_get_int(&q, 0), at),
+                                      query_get_text(&q, 1), query_get_text(&q, 3)};
+
+        if (!first) {
+            admin_say(a, "  ");
+            admin_row(a, fields, ARRAY_LEN(fields));
+        }
         first = false;
     }
     return rc;
@@ -180,11 +195,16 @@ int admin_baseline_list(struct store *s, const struct admin_args *a, struct err 
     while ((rc = query_step(&q, &row, e)) == 0 && row) {
         if (project && strcmp(project, query_get_text(&q, BASE_PROJECT_NAME)) != 0)
             continue;
-        admin_say(a, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", query_get_text(&q, BASE_ID),
-                  query_get_text(&q, BASE_PROJECT_NAME), query_get_text(&q, BASE_GATE),
-                  query_get_text(&q, BASE_CLASS), state_of(&q),
-                  admin_when(query_get_int(&q, BASE_AT), at), query_get_text(&q, BASE_REVIEWER),
-                  query_get_text(&q, BASE_REASON));
+        const char *const fields[] = {query_get_text(&q, BASE_ID),
+                                      query_get_text(&q, BASE_PROJECT_NAME),
+                                      query_get_text(&q, BASE_GATE),
+                                      query_get_text(&q, BASE_CLASS),
+                                      state_of(&q),
+                                      admin_when(query_get_int(&q, BASE_AT), at),
+                                      query_get_text(&q, BASE_REVIEWER),
+                                      query_get_text(&q, BASE_REASON)};
+
+        admin_row(a, fields, ARRAY_LEN(fields));
         if (say_reviews(a, r.db, query_get_text(&q, BASE_ID), e) < 0)
             return -1;
     }

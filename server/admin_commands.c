@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "audit/verdict.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/num.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "server/config.h"
 #include "server/http/auth.h"
@@ -197,6 +199,16 @@ static int say_projects(const struct admin_args *a, struct db *d, int64_t runner
     return rc;
 }
 
+/* The reason is free text: it stays in its field. */
+static void say_revoked(const struct admin_args *a, const char *when, const char *reason)
+{
+    AUTO_BUF struct buf plain = {.data = NULL};
+
+    buf_init(&plain, LIMIT_MIB(1));
+    plain_puts(&plain, reason);
+    admin_say(a, "\trevoked since %s: %s", when, plain.data ? plain.data : "");
+}
+
 int admin_runner_list(struct store *s, const struct admin_args *a, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
@@ -217,8 +229,7 @@ int admin_runner_list(struct store *s, const struct admin_args *a, struct err *e
                   admin_when(query_get_int(&q, 4), from), admin_when(query_get_int(&q, 5), to),
                   admin_when(query_get_int(&q, 8), seen));
         if (query_get_int(&q, 6))
-            admin_say(a, "\trevoked since %s: %s", admin_when(query_get_int(&q, 6), revoked),
-                      query_get_text(&q, 7));
+            say_revoked(a, admin_when(query_get_int(&q, 6), revoked), query_get_text(&q, 7));
         if (say_projects(a, r.db, query_get_int(&q, 0), e) < 0)
             return -1;
         admin_say(a, "\n");
@@ -295,7 +306,7 @@ static void say_finding(void *ctx, bool is_problem, const char *text)
 {
     const struct admin_args *a = (const struct admin_args *) ctx;
 
-    admin_say(a, "%s%s\n", is_problem ? "damaged: " : "", text);
+    plain_line(a->out, "%s%s", is_problem ? "damaged: " : "", text);
 }
 
 int admin_fsck(struct store *s, const struct admin_args *a, struct err *e)
@@ -365,10 +376,13 @@ int admin_log(struct store *s, const struct admin_args *a, struct err *e)
         return -1;
     q = query_begin(r.db, SQL_LOG_LIST);
     query_int(&q, (int64_t) limit);
-    while ((rc = query_step(&q, &row, e)) == 0 && row)
-        admin_say(a, "%s\t%s\t%s\t%s\t%s\n", admin_when(query_get_int(&q, 0), at),
-                  query_get_text(&q, 1), query_get_text(&q, 2), query_get_text(&q, 3),
-                  query_get_text(&q, 4));
+    while ((rc = query_step(&q, &row, e)) == 0 && row) {
+        const char *const fields[] = {admin_when(query_get_int(&q, 0), at), query_get_text(&q, 1),
+                                      query_get_text(&q, 2), query_get_text(&q, 3),
+                                      query_get_text(&q, 4)};
+
+        admin_row(a, fields, ARRAY_LEN(fields));
+    }
     return rc;
 }
 

@@ -10,6 +10,9 @@
  * flush. */
 void admin_say(const struct admin_args *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* One line of fields apart by tabs; no field can hold a tab, a line end or a control character
+ * (base/plain.h). */
+void admin_row(const struct admin_args *a, const char *const *fields, size_t n);
 /* Time for a line, "-" for 0. */
 const char *admin_when(int64_t us, char out[CLOCK_RFC3339_SIZE]);
 

@@ -6,6 +6,7 @@
 
 #include "base/json_in.h"
 #include "base/json_out.h"
+#include "base/plain.h"
 #include "server/pages/tmpl.h"
 #include "server/pages/tmpl_ops.h"
 
@@ -98,45 +99,18 @@ static const char *html_escape(unsigned char c)
     }
 }
 
-/* Marks that turn the direction of what follows: a value could rewrite its neighbours with them, so
- * they are shown by name. Bytes of the mark at s, else 0. */
-static size_t direction_mark(const char *s, unsigned *out_point)
-{
-    static const struct {
-        char bytes[4];
-        unsigned first, last; /* by the last byte */
-        unsigned point;       /* of `first` */
-    } marks[] = {
-        {"\xe2\x80", 0x8e, 0x8f, 0x200e},
-        {"\xe2\x80", 0xaa, 0xae, 0x202a},
-        {"\xe2\x81", 0xa6, 0xa9, 0x2066},
-        {"\xd8", 0x9c, 0x9c, 0x061c},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
-        size_t n = strlen(marks[i].bytes);
-        unsigned last;
-
-        if (strncmp(s, marks[i].bytes, n) != 0)
-            continue;
-        last = (unsigned char) s[n];
-        if (last >= marks[i].first && last <= marks[i].last) {
-            *out_point = marks[i].point + (last - marks[i].first);
-            return n + 1;
-        }
-    }
-    return 0;
-}
-
+/* A mark that turns the direction of what follows could rewrite its neighbours: it is shown by
+ * name. */
 static void write_html(struct buf *out, const char *s)
 {
+    size_t len = strlen(s);
     size_t from = 0;
     size_t i;
 
     for (i = 0; s[i]; i++) {
         const char *escape = html_escape((unsigned char) s[i]);
         unsigned point = 0;
-        size_t mark = direction_mark(s + i, &point);
+        size_t mark = plain_direction_mark(s + i, len - i, &point);
 
         if (!escape && !mark)
             continue;
@@ -149,30 +123,6 @@ static void write_html(struct buf *out, const char *s)
         from = i + 1;
     }
     buf_put(out, s + from, i - from);
-}
-
-/* C0, DEL and C1 (two bytes in UTF-8: C2 80..9F) never reach a terminal. */
-static void write_text(struct buf *out, const char *s)
-{
-    for (size_t i = 0; s[i]; i++) {
-        unsigned char c = (unsigned char) s[i];
-        unsigned point = 0;
-        size_t mark = direction_mark(s + i, &point);
-
-        if (mark) {
-            buf_printf(out, "[U+%04X]", point);
-            i += mark - 1;
-        } else if (c == '\n' || c == '\t' || c == '\r')
-            buf_putc(out, ' ');
-        else if (c < 0x20 || c == 0x7f)
-            buf_putc(out, '?');
-        else if (c == 0xc2 && (unsigned char) s[i + 1] >= 0x80 &&
-                 (unsigned char) s[i + 1] <= 0x9f) {
-            buf_putc(out, '?');
-            i++;
-        } else
-            buf_putc(out, s[i]);
-    }
 }
 
 static bool url_ok(const char *s)
@@ -201,7 +151,7 @@ static void write_value(const struct run *r, const struct tmpl_op *op)
     if (r->t->kind == TMPL_HTML)
         write_html(r->out, s);
     else
-        write_text(r->out, s);
+        plain_puts(r->out, s);
 }
 
 static int too_deep(const struct run *r, struct err *e)

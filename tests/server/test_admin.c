@@ -274,6 +274,28 @@ static void no_option_is_taken_twice(void **state)
     expect_text(p->data, "runner|list", 0, "");
 }
 
+/* A reviewer's words stay in their field of their line. */
+static void free_text_forges_no_row(void **state)
+{
+    struct place *p = *state;
+    AUTO_FREE char *approve = NULL;
+    struct package run;
+
+    add_runner(p);
+    store_run_of(p, &(struct package_options){.probes = 1.31}, &run);
+    assert_true(asprintf(&approve,
+                         "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|R\x1b[2J\xc2\x9b|"
+                         "--reason|a\tb\nb-x\t\xe2\x80\xaey",
+                         run.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+    expect_text(p->data, approve, 0, NULL);
+    expect_text(p->data, "baseline|list", 0, "\tR?[2J?\ta b b-x [U+202E]y\n");
+    expect_text(p->data, "log", 0, "a b b-x [U+202E]y");
+    expect_text(p->data, "runner|revoke|metal-01|--since|2026-01-02T03:04:05Z|--reason|so\nld", 0,
+                NULL);
+    expect_text(p->data, "runner|list", 0, "revoked since 2026-01-02T03:04:05Z: so ld\t");
+    package_free(&run);
+}
+
 static void mistakes_are_named(void **state)
 {
     struct place *p = *state;
@@ -661,6 +683,7 @@ int main(void)
         T(revocation_only_moves_to_earlier_times),
         T(limits_of_a_known_runner_hold_or_are_refused),
         T(no_option_is_taken_twice),
+        T(free_text_forges_no_row),
         T(mistakes_are_named),
         T(refused_commands_leave_nothing),
         T(help_is_of_the_command),
