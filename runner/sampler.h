@@ -1,12 +1,9 @@
 /*
- * sampler: what one process tree uses, at a fixed interval, into a ring of fixed size. Descriptors
- * of each process stay open, so a sample costs a few preads; new processes are found through their
- * parents' lists of children. With a box, CPU time is the kernel's own for the whole group. One
- * thread.
+ * sampler: what one process tree (process_tree.h) uses, at a fixed interval, into a ring of fixed
+ * size. With a box, CPU time is the kernel's own for the whole group. One thread.
  *
- * A sample counts the whole tree or is left out: what can't be counted (more than
- * SAMPLER_PROCESSES_MAX processes, no descriptors left) is told by sampler_incomplete, never a
- * smaller number.
+ * A sample counts the whole tree or is left out: what can't be counted (more than PROCESS_TREE_MAX
+ * processes, no descriptors left) is told by sampler_incomplete, never a smaller number.
  */
 #pragma once
 
@@ -20,8 +17,6 @@
 #include "base/err.h"
 #include "runner/box.h"
 #include "runner/procfs.h"
-
-#define SAMPLER_PROCESSES_MAX 4096
 
 struct sample {
     uint64_t t_ms;

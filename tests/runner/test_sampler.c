@@ -21,6 +21,7 @@
 #include "experiment/samples.h"
 #include "runner/child.h"
 #include "runner/interference.h"
+#include "runner/process_tree.h"
 #include "runner/sampler.h"
 
 static void pause_ms(long ms)
@@ -517,7 +518,7 @@ static void more_processes_than_counted_are_no_sample(void **state)
                     "1 (a) S 0 1 1 0 -1 0 9 0 0 0 1 2 0 0 20 0 1 0 100 1 50 0\n");
     buf_init(&list, 1 << 20);
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 2; i <= SAMPLER_PROCESSES_MAX + 10; i++) {
+    for (int i = 2; i <= PROCESS_TREE_MAX + 10; i++) {
         buf_printf(&list, "%d ", i);
         (void) snprintf(name, sizeof name, "proc/%d", i);
         assert_int_equal(symlinkat("1", fd, name), 0);
