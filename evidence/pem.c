@@ -15,6 +15,19 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+/* The wrong half of a pair is told as such. */
+static int wrong_kind(const char *text, size_t len, const char *label, struct err *e)
+{
+    if (memmem(text, len, " PRIVATE KEY-----", 17) && !strstr(label, "PRIVATE"))
+        return err_set(e, ERR_INPUT, "pem.private",
+                       "THIS IS A PRIVATE KEY, which must not leave the machine that signs: give "
+                       "the public key that was made with it (pub.pem)");
+    return err_set(e, ERR_INPUT, "pem.begin",
+                   "this is no PEM text of the kind \"%s\": it does not begin with -----BEGIN "
+                   "%s-----",
+                   label, label);
+}
+
 /* Body between the two marker lines, without white space, into clean (at least len + 1 bytes). */
 static int extract(const char *text, size_t len, const char *label, char *clean, size_t *out_len,
                    struct err *e)
@@ -34,7 +47,7 @@ static int extract(const char *text, size_t len, const char *label, char *clean,
     while (stop > text && is_space(stop[-1]))
         stop--;
     if ((size_t) (stop - text) < mark.len || memcmp(text, mark.data, mark.len) != 0)
-        return err_set(e, ERR_INPUT, "pem.begin", "this is no PEM text of the kind \"%s\"", label);
+        return wrong_kind(text, (size_t) (stop - text), label, e);
     begin = text + mark.len;
     buf_clear(&mark);
     buf_printf(&mark, "-----END %s-----", label);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "evidence/agreement.h"
@@ -102,12 +103,40 @@ static int stage_digest(struct verify_work *w, struct err *e)
     return passed(w, "sha256 %s is the statement's subject", hex);
 }
 
+#define WHEN_SIZE (CLOCK_RFC3339_SIZE + 32)
+
+/* From when or until when, for people; "" when time is not the reason. */
+static const char *when(const struct keyring_entry *en, int64_t now_us, char out[WHEN_SIZE])
+{
+    const char *word = NULL;
+    int64_t at = 0;
+    char text[CLOCK_RFC3339_SIZE];
+
+    if (en->revoked_since_us != 0 && now_us >= en->revoked_since_us) {
+        word = "since";
+        at = en->revoked_since_us;
+    } else if (en->not_before_us != 0 && now_us < en->not_before_us) {
+        word = "valid from";
+        at = en->not_before_us;
+    } else if (en->not_after_us != 0 && now_us > en->not_after_us) {
+        word = "valid until";
+        at = en->not_after_us;
+    }
+    out[0] = '\0';
+    if (word) {
+        clock_rfc3339(at, false, text);
+        (void) snprintf(out, WHEN_SIZE, " (%s %s)", word, text); /* fits */
+    }
+    return out;
+}
+
 static int choose_key(struct verify_work *w, const struct dsse_check *check, struct err *e)
 {
     const struct keyring *ring = w->in->keyring;
     const struct keyring_entry *en;
     const char *why = NULL;
     const char *id;
+    char since[WHEN_SIZE];
 
     for (size_t i = 0; i < check->n; i++) {
         const char *refusal = keyring_refusal(ring, check->keys[i], w->in->project, w->in->now_us);
@@ -122,8 +151,8 @@ static int choose_key(struct verify_work *w, const struct dsse_check *check, str
     id = public_key_id(keyring_key(ring, w->key));
     en = keyring_entry(ring, w->key);
     if (why)
-        return failed(w, "IN-KEY", "%s: %s%s%s", why, id, en->name ? " of runner " : "",
-                      en->name ? en->name : "");
+        return failed(w, "IN-KEY", "%s%s: %s%s%s", why, when(en, w->in->now_us, since), id,
+                      en->name ? " of runner " : "", en->name ? en->name : "");
     w->ev->keyid = strdup(id);
     w->ev->key_name = en->name ? strdup(en->name) : NULL;
     if (!w->ev->keyid || (en->name && !w->ev->key_name))

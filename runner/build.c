@@ -37,12 +37,18 @@ static int make_pipe(int *read_end, int *write_end, struct err *e)
 }
 
 /* Says what ended a build program; 0 when it succeeded. */
-static int judge(const char *program, const struct loop_result *r, struct err *e)
+static int judge(const struct build_input *in, const char *program, const struct loop_result *r,
+                 struct err *e)
 {
+    char place[DEFINITION_PLACE_SIZE];
+
     switch (r->end) {
     case LOOP_TIMED_OUT:
-        return err_set(e, ERR_SYS, "build.timeout", "the build timed out in '%s'; see " BUILD_LOG,
-                       program);
+        return err_set(
+            e, ERR_SYS, "build.timeout",
+            "the build timed out in '%s' after %.1f s (build.timeout: %s); see " BUILD_LOG, program,
+            (double) r->wall_ns / 1e9,
+            definition_place(in->plan->definition, "/experiment/build/timeout", place));
     case LOOP_INTERRUPTED:
         return err_set(e, ERR_SYS, "build.interrupted", "interrupted while building");
     case LOOP_ENDED:
@@ -97,7 +103,7 @@ static int run_to(struct stage *s, const char *const *argv, struct loop_stream o
     if (r < 0)
         return -1;
     s->interrupted = result.end == LOOP_INTERRUPTED;
-    return judge(argv[0], &result, e);
+    return judge(s->in, argv[0], &result, e);
 }
 
 /* A program that is not there is the definition's mistake, or this machine lacks what it builds

@@ -13,6 +13,8 @@
 #include "runner/run_stages.h"
 #include "runner/submit.h"
 
+#define WAIT_MAX_S 86400
+
 /* Between stages nobody looks at signals; here they are honoured. */
 static int check_interrupt(struct run *r, struct err *e)
 {
@@ -62,6 +64,7 @@ static int read_options(const struct cli *c, const struct cli_args *a, struct ru
 {
     const char *mode = cli_get(a, "mode");
     const char *attempt = cli_get(a, "attempt");
+    const char *wait = cli_get(a, "wait");
     struct push_target server;
 
     push_target_from(c, a, &server);
@@ -86,6 +89,9 @@ static int read_options(const struct cli *c, const struct cli_args *a, struct ru
                        "no mode '%s': clean, cpu, timing, memory or boundary", mode);
     if (attempt && (!num_parse_u64(attempt, strlen(attempt), 1000, &o->attempt) || o->attempt == 0))
         return err_set(e, ERR_USAGE, "run.attempt", "--attempt needs a number from 1");
+    if (wait && !num_parse_u64(wait, strlen(wait), WAIT_MAX_S, &o->wait_s))
+        return err_set(e, ERR_USAGE, "run.wait", "--wait needs a number of seconds, at most %d",
+                       WAIT_MAX_S);
     if (o->control && o->mode == PLAN_CLEAN)
         return err_set(e, ERR_USAGE, "run.control",
                        "--control names the clean run that a diagnostic run is paired with");
@@ -157,6 +163,9 @@ static const struct cli_option options[] = {
      .value = "OWNER/NAME",
      .help = "instead of the definition's project; recorded so"},
     {.name = "attempt", .value = "N", .help = "which attempt this is (default 1); recorded"},
+    {.name = "wait",
+     .value = "SECONDS",
+     .help = "wait so long for another measurement on this machine to end (default 0)"},
     {.name = "control",
      .value = "RUN",
      .help = "diagnostic modes: the clean run (id or directory) this one is paired with"},

@@ -1,5 +1,6 @@
 #include "runner/envguard.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ static void lists_of(const struct plan *p, const cJSON *out[SOURCES])
     out[2] = json_get(json_get(p->mode_spec, "env"), "reject");
 }
 
-static bool rejected(const cJSON *const lists[SOURCES], const char *name)
+/* Which of them refuses the name; SOURCES: none. */
+static size_t rejected(const cJSON *const lists[SOURCES], const char *name)
 {
     for (size_t i = 0; i < SOURCES; i++) {
         const cJSON *pattern = NULL;
@@ -30,10 +32,34 @@ static bool rejected(const cJSON *const lists[SOURCES], const char *name)
         cJSON_ArrayForEach(pattern, lists[i])
         {
             if (text_glob(pattern->valuestring, name))
-                return true;
+                return i;
         }
     }
-    return false;
+    return SOURCES;
+}
+
+/* "cleanrun.yaml:12:27 (build.env.reject), …" for the lists that refused something. */
+static void name_lists(const struct plan *p, const bool used[SOURCES], struct buf *out)
+{
+    char mode[64], place[DEFINITION_PLACE_SIZE];
+    const char *between = "";
+
+    (void) snprintf(mode, sizeof(mode), "/experiment/modes/%s/env/reject",
+                    plan_mode_word(p->mode)); /* fits */
+    const char *const pointers[SOURCES] = {"/experiment/build/env/reject",
+                                           "/experiment/run/env/reject", mode};
+
+    for (size_t i = 0; i < SOURCES; i++) {
+        if (!used[i])
+            continue;
+        buf_printf(out, "%s%s (", between,
+                   p->definition ? definition_place(p->definition, pointers[i], place)
+                                 : "the definition");
+        for (const char *c = pointers[i] + strlen("/experiment/"); *c; c++)
+            buf_put(out, *c == '/' ? "." : c, 1);
+        buf_puts(out, ")");
+        between = ", ";
+    }
 }
 
 static int by_text(const void *a, const void *b)
@@ -45,18 +71,25 @@ int envguard_check(const struct plan *p, char *const *environment, struct err *e
 {
     const cJSON *lists[SOURCES];
     char *offenders[OFFENDERS_MAX];
+    bool used[SOURCES] = {false};
     size_t n = 0;
     AUTO_BUF struct buf b = {.data = NULL};
+    AUTO_BUF struct buf by = {.data = NULL};
 
     lists_of(p, lists);
     buf_init(&b, LIMIT_KIB(64));
+    buf_init(&by, LIMIT_KIB(4));
     for (char *const *v = environment; v && *v && n < OFFENDERS_MAX; v++) {
         AUTO_FREE char *name = strndup(*v, strcspn(*v, "="));
 
+        size_t by_list = name ? rejected(lists, name) : SOURCES;
+
         if (!name)
             b.failed = true; /* told by buf_check below */
-        else if (rejected(lists, name))
-            offenders[n++] = STEAL(name);
+        if (by_list == SOURCES)
+            continue;
+        used[by_list] = true;
+        offenders[n++] = STEAL(name);
     }
     qsort(offenders, n, sizeof(*offenders), by_text);
     for (size_t i = 0; i < n; i++) {
@@ -67,8 +100,12 @@ int envguard_check(const struct plan *p, char *const *environment, struct err *e
         return -1;
     if (n == 0)
         return 0;
+    name_lists(p, used, &by);
+    if (buf_check(&by, e) < 0)
+        return -1;
     return err_set(e, ERR_USAGE, "envguard.override",
-                   "noncanonical build/allocator override is set: %s", b.data);
+                   "noncanonical build/allocator override is set: %s; unset %s: refused by %s",
+                   b.data, n == 1 ? "it" : "them", by.data);
 }
 
 int envguard_patterns(const struct plan *p, cJSON **out, struct err *e)

@@ -150,7 +150,8 @@ static int take_report(struct finish *f, struct err *e)
     if (report_take(&r->plan, r->dir.fd, f->csv.data, f->csv.len, f->markers, &f->report, e) < 0)
         return -1;
     if (f->report.status == REPORT_MISSING || f->report.status == REPORT_INVALID)
-        run_fault(r, "report %s: %s", report_status_word(f->report.status), f->report.why);
+        run_fault(r, "report %s: " RESULTS_DIR "/%s: %s", report_status_word(f->report.status),
+                  r->plan.run.report, f->report.why);
     digest_hex(&r->start.fingerprint, fingerprint);
     misnamed = f->report.status == REPORT_CAPTURED
                    ? definition_report_misnames(r->definition, f->report.document, r->start.commit,

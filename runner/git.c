@@ -255,6 +255,16 @@ static char *user_safe_directory(const struct git *g, char *const *environment)
     return made;
 }
 
+/* Where, and what to do. */
+static int no_repository(const struct git *g, struct err *e)
+{
+    return err_set(
+        e, ERR_INPUT, "git.none",
+        "'%s' is in no git repository, and a run is of a commit: go to the work tree (or "
+        "-C DIR), or make a repository there: git init && git add . && git commit",
+        g->root);
+}
+
 static int find_root(struct git *g, char *const *environment, struct err *e)
 {
     static const char *const args[] = {"rev-parse", "--show-toplevel", NULL};
@@ -271,7 +281,8 @@ static int find_root(struct git *g, char *const *environment, struct err *e)
             return -1;
     }
     if (out.code != 0)
-        return explain(args, out.code, words, e);
+        return words && strstr(words, "not a git repository") ? no_repository(g, e)
+                                                              : explain(args, out.code, words, e);
     if (out.len < 2 || out.data[0] != '/')
         return err_set(e, ERR_INPUT, "git.root", "no work tree here (a bare repository?)");
     out.data[out.len - 1] = '\0';

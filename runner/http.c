@@ -77,6 +77,14 @@ bool http_is_loopback(const char *url)
     return host_of(url, host, sizeof(host), &plain) && is_loopback_host(host);
 }
 
+/* Of an address, without what we put behind the server's. */
+static size_t base_length(const char *url)
+{
+    const char *api = strstr(url, "/api/");
+
+    return api ? (size_t) (api - url) : strlen(url);
+}
+
 static int check_url(const struct http_request *q, struct err *e)
 {
     char host[256];
@@ -84,7 +92,9 @@ static int check_url(const struct http_request *q, struct err *e)
 
     if ((strncasecmp(q->url, "http://", 7) != 0 && strncasecmp(q->url, "https://", 8) != 0) ||
         !host_of(q->url, host, sizeof(host), &plain))
-        return err_set(e, ERR_USAGE, "http.url", "'%s' is no http or https address", q->url);
+        return err_set(e, ERR_USAGE, "http.url",
+                       "--server '%.*s' is no http or https address, such as https://perf.example",
+                       (int) base_length(q->url), q->url);
     if (q->token && plain && !is_loopback_host(host))
         return err_set(e, ERR_USAGE, "http.plain",
                        "refusing to send a token unencrypted to %s: use https", host);

@@ -7,6 +7,7 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "evidence/dsse.h"
+#include "runner/key_way.h"
 
 #define VERDICT_SCHEMA "cleanrun-verdict/1"
 
@@ -50,7 +51,7 @@ static void tell_signer(const struct push_upload *u)
     for (size_t i = 0; i < d.n; i++)
         if (d.signatures[i].keyid[0])
             cli_say(u->c,
-                    "the archive is signed with key %.100s; if the server does not know it, its "
+                    "the archive is signed with key %.100s, which the server does not know; its "
                     "administrator registers this runner's key with: cleanrun-server runner add "
                     "NAME --class CLASS --key PUB.pem --project %s",
                     d.signatures[i].keyid, u->project);
@@ -61,6 +62,7 @@ static void tell_refusal(const struct push_upload *u, const cJSON *document)
 {
     const cJSON *detail = json_get(document, "detail");
     const cJSON *reason = NULL;
+    const char *way = NULL;
     bool of_key = false;
     size_t n = 0;
 
@@ -73,12 +75,15 @@ static void tell_refusal(const struct push_upload *u, const cJSON *document)
         (void) fprintf(u->c->err, "  %-22s %s\n", cJSON_IsString(code) ? code->valuestring : "?",
                        cJSON_IsString(text) ? text->valuestring : "");
         of_key = of_key || (cJSON_IsString(code) && strcmp(code->valuestring, "IN-KEY") == 0);
+        way = way || !cJSON_IsString(text) ? way : key_way(text->valuestring);
         n++;
     }
     if (n == 0)
         (void) fprintf(u->c->err, "%s\n",
                        cJSON_IsString(detail) ? detail->valuestring : "no explanation");
-    if (of_key)
+    if (of_key && way)
+        cli_say(u->c, "%s", way);
+    else if (of_key)
         tell_signer(u);
 }
 

@@ -39,7 +39,7 @@ struct run_options {
     enum plan_mode mode;
     bool build_only, json;
     bool push; /* afterwards: that the server answers is asked before the build */
-    uint64_t attempt;
+    uint64_t attempt, wait_s;
 };
 
 struct run {
@@ -54,6 +54,7 @@ struct run {
     struct git git;
     struct source start, end;
     struct source_ignored ignored; /* before the build */
+    char changed[1024];            /* the first changed files of a dirty start, for people */
     struct sysroot sysroot;
     struct rundir dir;
     char id[RUN_ID_SIZE];

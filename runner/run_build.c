@@ -12,6 +12,7 @@
 #include "runner/host.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
+#include "runner/source_changed.h"
 #include "runner/tidy.h"
 
 #define LOG_TOLD 15
@@ -38,8 +39,14 @@ int run_fingerprint(struct run *r, struct err *e)
         return -1;
     if (source_count_ignored(&r->git, r->dir.path, &r->ignored, e) < 0)
         return -1;
-    run_say(r, "source", "commit %.12s%s", r->start.commit,
-            r->start.dirty ? " with changes (never a baseline, never green)" : "");
+    if (r->start.dirty)
+        source_changed(&r->git, &r->start, &r->start, 0, r->changed, sizeof(r->changed));
+    run_say(r, "source", "commit %.12s%s%s%s", r->start.commit,
+            r->start.dirty ? " with changes" : "", r->changed[0] ? ": " : "", r->changed);
+    if (r->start.dirty)
+        run_say(r, "source",
+                "a run with changes is never a baseline and never green: commit them, or "
+                "measure a commit with --at REV");
     if (r->ignored.n > 0)
         run_say(r, "ignored",
                 "%zu file%s that git ignores %s in the work tree (%s): the program may not be this "

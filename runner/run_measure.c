@@ -67,13 +67,16 @@ static bool from_outside(int signal)
 }
 
 /* Was it the program's own end? Anything else is ERROR (decisions C6). */
-static int check_end(struct run *r, const char *what, const struct loop_result *l,
-                     uint64_t oom_kills, struct err *e)
+static int check_end(struct run *r, const char *what, const char *pointer,
+                     const struct loop_result *l, uint64_t oom_kills, struct err *e)
 {
+    char place[DEFINITION_PLACE_SIZE];
+
     switch (l->end) {
     case LOOP_TIMED_OUT:
-        return err_set(e, ERR_SYS, "run.timeout", "%s timed out after %.1f s and was killed", what,
-                       (double) l->wall_ns / 1e9);
+        return err_set(e, ERR_SYS, "run.timeout",
+                       "%s timed out after %.1f s and was killed (its `timeout`: %s)", what,
+                       (double) l->wall_ns / 1e9, definition_place(r->definition, pointer, place));
     case LOOP_INTERRUPTED:
         r->interrupted = true;
         return err_set(e, ERR_SYS, "run.interrupted", "interrupted during %s", what);
@@ -138,15 +141,17 @@ static int run_step(struct run *r, struct measure_input *in, const cJSON *step, 
 {
     const char *name = json_get(step, "name")->valuestring;
     struct loop_result result;
-    char what[120], pointer[64];
+    char what[120], pointer[64], timeout[64];
 
     (void) snprintf(what, sizeof(what), "conditioning step '%s'",
                     name); /* a cut name still tells */
     (void) snprintf(pointer, sizeof(pointer), "/experiment/conditioning/%zu/command",
                     number); /* fits */
+    (void) snprintf(timeout, sizeof(timeout), "/experiment/conditioning/%zu/timeout",
+                    number); /* fits */
     if (measure_step(in, step, plan_step_timeout_ms(&r->plan, number), &result, e) < 0)
         return at_place(r, pointer, e);
-    if (check_end(r, what, &result, 0, e) < 0)
+    if (check_end(r, what, timeout, &result, 0, e) < 0)
         return -1;
     if (!result.status.exited || result.status.code != 0)
         return err_set(e, ERR_SYS, "run.conditioning", "%s failed (%s %d); see run.log", what,
@@ -302,7 +307,8 @@ int run_measure(struct run *r, struct err *e)
     r->measured = true;
     run_say(r, "measured", "%.1f s, %zu samples", (double) r->measure.loop.wall_ns / 1e9,
             sampler_count(r->measure.sampler));
-    if (check_end(r, "the program", &r->measure.loop, r->measure.box.oom_kills, e) < 0 ||
+    if (check_end(r, "the program", "/experiment/run/timeout", &r->measure.loop,
+                  r->measure.box.oom_kills, e) < 0 ||
         judge_noise(r, e) < 0 || judge_samples(r, e) < 0)
         return -1;
     return run_tidy(r, "the program", true, e) < 0 || write_snapshots(r, e) < 0

@@ -1,5 +1,6 @@
 /* Preconditions of a run: nothing is built; every failure is the caller's to resolve. */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,6 +23,7 @@
 #include "runner/scratch.h"
 
 #define NOTE_MAX 300
+#define LOCK_LOOK_MS 1000
 
 static int open_definition(struct run *r, struct err *e)
 {
@@ -249,6 +251,40 @@ static int end_leftovers(struct run *r, struct err *e)
     return leftover_mark(&r->sysroot, r->mark, e);
 }
 
+/* Another measurement goes on: what to do. */
+static int busy(const struct run *r, struct err *e)
+{
+    const struct err was = *e;
+
+    return err_set(e, ERR_BUSY, "lock.busy", "%s: run again when it has ended%s", was.text,
+                   r->options.wait_s ? "" : ", or wait for it with --wait SECONDS");
+}
+
+/* One measurement at a time; with --wait the end of another one is waited for. */
+static int take_lock(struct run *r, struct err *e)
+{
+    const char *path = machine_lock_path(cli_env(r->cli, MACHINE_LOCK_VARIABLE));
+    uint64_t until = clock_monotonic_ns() + r->options.wait_s * 1000000000U;
+    struct pollfd p = {.fd = r->signal_fd, .events = POLLIN};
+    int signal = 0;
+
+    for (bool told = false; machine_lock_take(path, &r->lock_fd, e) < 0; told = true) {
+        if (e->kind != ERR_BUSY)
+            return -1;
+        if (clock_monotonic_ns() >= until)
+            return busy(r, e);
+        if (!told)
+            run_say(r, "waiting", "%s", e->text);
+        if (poll(&p, 1, LOCK_LOOK_MS) != 0 && loop_signals_pending(r->signal_fd, &signal)) {
+            r->interrupted = true;
+            return err_set(e, ERR_SYS, "run.interrupted",
+                           "interrupted while waiting for the machine");
+        }
+        *e = (struct err) ERR_INIT;
+    }
+    return 0;
+}
+
 int run_prepare(struct run *r, struct err *e)
 {
     r->stage = "prepare";
@@ -256,9 +292,7 @@ int run_prepare(struct run *r, struct err *e)
      * definition. */
     if (check_preconditions(r, e) < 0 || (!r->options.at && read_definition(r, e) < 0))
         return -1;
-    if (machine_lock_take(machine_lock_path(cli_env(r->cli, MACHINE_LOCK_VARIABLE)), &r->lock_fd,
-                          e) < 0 ||
-        sysroot_open("/", &r->sysroot, e) < 0 || end_leftovers(r, e) < 0 ||
+    if (take_lock(r, e) < 0 || sysroot_open("/", &r->sysroot, e) < 0 || end_leftovers(r, e) < 0 ||
         move_to_revision(r, e) < 0 || (r->options.at && read_definition(r, e) < 0))
         return -1;
     if (fetch_reference(r, e) < 0)

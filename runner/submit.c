@@ -108,7 +108,9 @@ int submit_run(struct cli *c, const struct cli_args *a, const char *directory, c
                 archive, target.server, target.token_file, project);
         return code;
     }
-    if (answered != code)
+    if (answered == EXIT_INVALID)
+        cli_say(c, "the server did not take the run: see above; it is kept in %s", archive);
+    else if (answered != code)
         cli_say(c, "the server judges otherwise than this machine did, and its verdict counts: it "
                    "knows the current reviewed baseline");
     return answered;

@@ -127,7 +127,7 @@ int admin_runner_add(struct store *s, const struct admin_args *a, struct err *e)
         return err_set(e, ERR_INPUT, "args.key", "'%s' is no PEM file", key);
     r.key_pem = pem;
     if (manage_runner_add(s, &r, e) < 0)
-        return -1;
+        return strncmp(e->code, "pem.", 4) == 0 ? err_wrap(e, "'%.200s'", key) : -1;
     admin_say(a, "runner %s may measure %s in class %s\n", r.name, r.project, r.machine_class);
     return 0;
 }

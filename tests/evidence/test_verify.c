@@ -259,9 +259,9 @@ static void the_key_must_be_trusted_for_this(void **state)
          5,
          "IN-KEY",
          "may not sign"},
-        {"expired", {.not_after_us = 4}, NULL, NULL, 5, "IN-KEY", "expired"},
-        {"not yet", {.not_before_us = 6}, NULL, NULL, 5, "IN-KEY", "not valid yet"},
-        {"revoked", {.revoked_since_us = 5}, NULL, NULL, 5, "IN-KEY", "revoked"},
+        {"expired", {.not_after_us = 4}, NULL, NULL, 5, "IN-KEY", "expired (valid until 20"},
+        {"not yet", {.not_before_us = 6}, NULL, NULL, 5, "IN-KEY", "not valid yet (valid from 20"},
+        {"revoked", {.revoked_since_us = 5}, NULL, NULL, 5, "IN-KEY", "revoked (since 20"},
         {"revoked later", {.revoked_since_us = 6}, NULL, NULL, 5, "VALID", ""},
     };
 

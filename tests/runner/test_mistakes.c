@@ -193,6 +193,103 @@ static void a_first_run_that_could_not_be_a_baseline_says_why(void **state)
     first_run("path: /results/n,", "path: /load,", "NC-METRIC-INVALID", "is object, not a number");
 }
 
+/* `cleanrun run g` in the project, with these variables. */
+static void told(const struct project *p, const char *const env[], int code, const char *words)
+{
+    struct test_run r;
+
+    project_cleanrun(p, (const char *const[]){"run", "g", NULL}, env, &r);
+    assert_told(&r, code, words);
+    test_run_fini(&r);
+}
+
+static void messages_say_where_and_what_to_do(void **state)
+{
+    struct project p;
+
+    (void) state;
+    changed(&p, "      exact:\n        - {name: rate, path: /load/rate, equals: 7}\n",
+            "      exact:\n        - {name: no errors, path: /load/rate, equals: 8}\n");
+    told(&p, (const char *const[]){"RUSTFLAGS=-O", "MIMALLOC_X=1", NULL}, 2,
+         "override is set: MIMALLOC_X, RUSTFLAGS; unset them: refused by cleanrun.yaml:11:28 "
+         "(build.env.reject)");
+    told(&p, NULL, 4, "first at: no errors (7 ");
+    test_write_text(p.repo, "new.c", "1\n");
+    told(&p, NULL, 4, "with changes: cleanrun.yaml (changed), new.c (new)");
+    project_free(&p);
+    changed(&p, "timeout: 20s", "timeout: 100ms");
+    told(&p, NULL, 6, "was killed (its `timeout`: cleanrun.yaml:15:");
+    project_free(&p);
+    changed(&p, "command: ['{executable}', ok]", "command: ['{executable}', bad-json]");
+    told(&p, NULL, 4, "report INVALID: results/s/p.json: ");
+    project_free(&p);
+}
+
+static void a_directory_without_git_is_told_what_to_do(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    project_cleanrun(&p, (const char *const[]){"run", "g", "-C", p.dir, NULL}, NULL, &r);
+    assert_told(&r, 2, "is in no git repository");
+    assert_non_null(strstr(r.err, p.dir));
+    assert_non_null(strstr(r.err, "git init && git add . && git commit"));
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+/* Another measurement: what to do, and the waiting for it. */
+static void another_measurement_can_be_waited_for(void **state)
+{
+    struct project p;
+    struct test_run r;
+    char *lock, *hold = NULL;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    lock = test_join(p.dir, "lock");
+    assert_true(asprintf(&hold, "exec 9>>'%s'; flock 9; sleep 3 9>&9 & echo; exec sleep 0", lock) >
+                0);
+    test_run((const char *const[]){"bash", "-c", hold, NULL}, NULL, NULL, NULL, &r);
+    test_run_fini(&r);
+    told(&p, NULL, 6, "run again when it has ended, or wait for it with --wait SECONDS");
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--build-only", "--wait", "60", NULL},
+                     NULL, &r);
+    assert_told(&r, 7, "waiting    another measurement is active");
+    test_run_fini(&r);
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--wait", "1h", NULL}, NULL, &r);
+    assert_told(&r, 2, "--wait needs a number of seconds");
+    test_run_fini(&r);
+    free(hold);
+    free(lock);
+    project_free(&p);
+}
+
+static void addresses_and_keys_are_named(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *keys = test_join(p.dir, "keys"), *key = test_join(keys, "key.pem");
+
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--server", "127.0.0.1:8747", NULL},
+                     NULL, &r);
+    assert_told(&r, 2, "--server '127.0.0.1:8747' is no http or https address");
+    test_run_fini(&r);
+    project_cleanrun(&p, (const char *const[]){"key", "gen", "--out", keys, NULL}, NULL, &r);
+    test_run_fini(&r);
+    project_cleanrun(&p, (const char *const[]){"verify", "x.tar", "--key", key, NULL}, NULL, &r);
+    assert_told(&r, 2, "key.pem': THIS IS A PRIVATE KEY");
+    test_run_fini(&r);
+    free(key);
+    free(keys);
+    project_free(&p);
+}
+
 static const char printing_program[] = "#include <stdio.h>\n"
                                        "int main(void)\n"
                                        "{\n"
@@ -270,6 +367,10 @@ int main(void)
         cmocka_unit_test(a_failed_build_shows_the_end_of_its_log),
         cmocka_unit_test(a_repository_without_a_commit_is_told_to_commit),
         cmocka_unit_test(a_foreign_owner_is_told_gits_remedy),
+        cmocka_unit_test(messages_say_where_and_what_to_do),
+        cmocka_unit_test(a_directory_without_git_is_told_what_to_do),
+        cmocka_unit_test(another_measurement_can_be_waited_for),
+        cmocka_unit_test(addresses_and_keys_are_named),
         cmocka_unit_test(what_init_writes_is_measured_and_compared),
         cmocka_unit_test(a_first_run_that_could_not_be_a_baseline_says_why),
     };

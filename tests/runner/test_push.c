@@ -379,18 +379,23 @@ static void an_archive_of_another_gate_is_not_sent(void **state)
     bench_free(&b);
 }
 
-/* The administrator has to know which key; and -q leaves the reason. */
-static void an_unknown_key_is_named(void **state)
+/* A key that the server refuses with these words: what is told, and what is not (NULL: anything).
+ */
+static void refused_key(const char *text, const char *told, const char *not_told)
 {
-    static const char refused[] =
-        STATUS("422 Unprocessable",
-               "{\"detail\": \"no key is trusted\", \"reasons\": [{\"code\": \"IN-KEY\", "
-               "\"text\": \"no key is trusted\"}]}");
     struct fixture fx;
+    char *refused = NULL, *body = NULL;
 
-    (void) state;
     fixture_init(&fx);
     fixture_seal(&fx);
+    assert_true(asprintf(&body,
+                         "{\"detail\": \"%s\", \"reasons\": [{\"code\": \"IN-KEY\", "
+                         "\"text\": \"%s\"}]}",
+                         text, text) > 0);
+    assert_true(asprintf(&refused,
+                         "HTTP/1.1 422 Unprocessable\r\nContent-Type: application/json\r\n"
+                         "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                         strlen(body), body) > 0);
     for (int quiet = 0; quiet < 2; quiet++) {
         const char *const answers[] = {BLOB, refused};
         struct script script = {answers, 2};
@@ -410,16 +415,40 @@ static void an_unknown_key_is_named(void **state)
         kill(server, SIGKILL);
         assert_int_equal(waitpid(server, NULL, 0), server);
         assert_int_equal(r.code, 5);
-        const char *reason = strstr(r.err, "no key is trusted");
+        const char *reason = strstr(r.err, text);
 
         assert_non_null(reason);
-        assert_null(strstr(reason + 1, "no key is trusted"));
-        assert_true(quiet || strstr(r.err, "cleanrun-server runner add"));
-        assert_true(quiet || strstr(r.err, "signed with key "));
+        assert_null(strstr(reason + 1, text));
+        if (!quiet && !strstr(r.err, told))
+            fail_msg("no '%s' in: %s", told, r.err);
+        assert_true(!not_told || !strstr(r.err, not_told));
         command_result_fini(&r);
         bench_free(&b);
     }
+    free(refused);
+    free(body);
     fixture_fini(&fx);
+}
+
+/* The administrator has to know which key; and -q leaves the reason. */
+static void an_unknown_key_is_named(void **state)
+{
+    (void) state;
+    refused_key("no key is trusted", "cleanrun-server runner add", "key gen");
+    refused_key("no key is trusted", "signed with key ", NULL);
+}
+
+/* A key that is known is not to be registered again. */
+static void a_known_key_gets_its_own_way_out(void **state)
+{
+    (void) state;
+    refused_key("the key has expired (valid until 2026-01-01T00:00:00Z): sha256:1 of runner old",
+                "cleanrun key gen --out DIR", "does not know");
+    refused_key("the key was revoked (since 2026-01-01T00:00:00Z): sha256:1 of runner old",
+                "under a new name", "does not know");
+    refused_key("the key is not valid yet (valid from 2030-01-01T00:00:00Z): sha256:1",
+                "push it again when the key is valid", "runner add");
+    refused_key("the key may not sign for this project: o/n", "allows it with", "does not know");
 }
 
 /* Before a run: what a revoked token, a wrong project and a good server are told apart by. */
@@ -868,6 +897,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_archive_that_cannot_be_read_is_never_green),
         cmocka_unit_test(an_archive_of_another_gate_is_not_sent),
         cmocka_unit_test(an_unknown_key_is_named),
+        cmocka_unit_test(a_known_key_gets_its_own_way_out),
         cmocka_unit_test(a_server_is_tried_before_the_run),
         cmocka_unit_test(doctor_tells_whether_the_token_may_upload),
         cmocka_unit_test(busy_servers_are_asked_again),

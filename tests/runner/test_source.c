@@ -675,7 +675,7 @@ static void a_directory_outside_any_repository_is_refused(void **state)
 
     (void) state;
     assert_int_equal(git_open(dir, NULL, NULL, &g, &e), -1);
-    assert_non_null(strstr(e.text, "not a git repository"));
+    assert_non_null(strstr(e.text, "is in no git repository"));
     test_dir_free(dir);
 }
 
