@@ -8,19 +8,24 @@
 #define TICKS_MAX 12
 #define EDGE 0.02 /* of a step */
 
+/* Where a value stands on an axis, 0 to 1. Reports may hold numbers whose distance is no number. */
+static double fraction(const struct chart_axis *a, double value)
+{
+    double span = a->high - a->low;
+    double p = isfinite(span) ? (value - a->low) / span
+                              : (value / 2 - a->low / 2) / (a->high / 2 - a->low / 2);
+
+    return p > 0 ? fmin(p, 1) : 0;
+}
+
 double chart_x(const struct chart_axis *x, double value)
 {
-    double p = x->high > x->low ? (value - x->low) / (x->high - x->low) * 100 : 0;
-
-    return p < 0 ? 0 : p > 100 ? 100 : p;
+    return x->high > x->low ? fraction(x, value) * 100 : 0;
 }
 
 double chart_y(const struct chart_axis *y, double value)
 {
-    double p = y->high > y->low ? (value - y->low) / (y->high - y->low) : 0.5;
-
-    p = p < 0 ? 0 : p > 1 ? 1 : p;
-    return PLOT_TOP + (1 - p) * PLOT_HEIGHT;
+    return PLOT_TOP + (1 - (y->high > y->low ? fraction(y, value) : 0.5)) * PLOT_HEIGHT;
 }
 
 void chart_percent(struct view *v, cJSON *o, const char *key, double p)
@@ -31,14 +36,21 @@ void chart_percent(struct view *v, cJSON *o, const char *key, double p)
 struct chart_axis chart_axis_of(double low, double high, double *out_step)
 {
     double span = high - low;
+    struct chart_axis wide;
     double step;
 
     if (!(span > 0))
         span = fabs(high) > 0 ? fabs(high) * 0.1 : 1;
     step = view_nice_step(span, 4);
-    *out_step = step;
-    return (struct chart_axis){.low = floor(low / step) * step,
+    wide = (struct chart_axis){.low = floor(low / step) * step,
                                .high = ceil((low + span) / step) * step};
+    if (isfinite(span) && isfinite(wide.low) && isfinite(wide.high)) {
+        *out_step = step;
+        return wide;
+    }
+    /* no whole steps at the ends of what a double holds */
+    *out_step = high / 4 - low / 4;
+    return (struct chart_axis){.low = low, .high = high};
 }
 
 /* With as many decimals as the step has, so that no two ticks read the same. */

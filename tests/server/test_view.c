@@ -402,6 +402,48 @@ static void ticks_are_round(void **state)
     }
 }
 
+/* A report holds whatever a branch writes into it; a chart of it is drawn with numbers. */
+static void charts_hold_only_numbers(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"1e308", "-1e308"},
+        {"1.7976931348623157e308", "-1.7976931348623157e308"},
+        {"1.7976931348623157e308", "1.7976931348623157e308"},
+        {"-1.7976931348623157e308", "0"},
+        {"0", "1.7976931348623157e308"},
+        {"5e-324", "0"},
+        {"5e-324", "5e-324"},
+        {"-5e-324", "5e-324"},
+        {"0", "0"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        AUTO_FREE char *text = NULL;
+        AUTO_FREE char *drawn = NULL;
+        AUTO_JSON cJSON *document = NULL;
+        AUTO_JSON cJSON *data = NULL;
+        const cJSON *chart;
+
+        assert_true(asprintf(&text,
+                             "{\"history\":[{\"metric\":\"/a\",\"label\":\"a\",\"unit\":\"1\","
+                             "\"points\":[{\"run\":\"r\",\"at\":\"2026-11-29T14:15:02Z\","
+                             "\"value\":%s,\"verdict\":\"OK\"},{\"run\":\"s\",\"at\":"
+                             "\"2026-11-29T14:15:03Z\",\"value\":%s,\"verdict\":\"OK\"}]}]}",
+                             pairs[i][0], pairs[i][1]) > 0);
+        document = parse(text);
+        data = view_of("gate", document, "gate");
+        chart = json_get(json_get(data, "history")->child, "chart");
+        assert_non_null(chart);
+        assert_true(cJSON_GetArraySize(json_get(chart, "y_ticks")) >= 1);
+        assert_int_equal(cJSON_GetArraySize(json_get(chart, "points")), 2);
+        drawn = cJSON_PrintUnformatted(chart);
+        assert_non_null(drawn);
+        if (strstr(drawn, "nan") || strstr(drawn, "inf") || strstr(drawn, "null"))
+            fail_msg("%s and %s: %s", pairs[i][0], pairs[i][1], drawn);
+    }
+}
+
 /* The first point stands clear of the axis' labels, and the axis of time says from when to when. */
 static void history_has_both_axes(void **state)
 {
@@ -467,6 +509,7 @@ int main(void)
         cmocka_unit_test(charts_survive_odd_series),
         cmocka_unit_test(neighbouring_phases_differ_in_shade),
         cmocka_unit_test(ticks_are_round),
+        cmocka_unit_test(charts_hold_only_numbers),
         cmocka_unit_test(history_has_both_axes),
     };
 
