@@ -397,7 +397,7 @@ int admin_main(int argc, char *const argv[], char *const environment[])
     code = run(c, &a, &e);
     if (code < 0)
         return fail(argv[0], &e);
-    if (fflush(stdout) != 0) {
+    if (fflush(stdout) != 0 || ferror(stdout)) {
         (void) err_set(&e, ERR_SYS, "admin.write", "cannot write the answer");
         return fail(argv[0], &e);
     }

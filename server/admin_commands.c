@@ -239,19 +239,28 @@ int admin_runner_list(struct store *s, const struct admin_args *a, struct err *e
 
 /* Tokens. */
 
+static int show_token(void *ctx, const char *token, struct err *e)
+{
+    const struct admin_args *a = ctx;
+
+    admin_say(a, "%s\n", token);
+    return fflush(a->out) == 0 && !ferror(a->out)
+               ? 0
+               : err_set(e, ERR_SYS, "token.shown",
+                         "the token cannot be written to standard output, so it was not made");
+}
+
 int admin_token_add(struct store *s, const struct admin_args *a, struct err *e)
 {
-    char token[MANAGE_TOKEN_SIZE];
+    struct admin_args copy = *a;
     const char *word = NULL;
-    unsigned scope;
 
     if (admin_args_need(a, "scope", &word, e) < 0)
         return -1;
-    scope = auth_scope(word);
-    if (manage_token_add(s, a->words[0], scope, admin_args_get(a, "project"), token, e) < 0)
+    if (manage_token_add(s, a->words[0], auth_scope(word), admin_args_get(a, "project"), show_token,
+                         &copy, e) < 0)
         return -1;
     (void) fprintf(stderr, "token %s (%s); it is shown only now\n", a->words[0], word);
-    admin_say(a, "%s\n", token);
     return 0;
 }
 

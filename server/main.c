@@ -187,19 +187,28 @@ static int help(int argc, char *argv[])
     return EXIT_OK;
 }
 
+/* What was not written was not said. */
+static int written(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    (void) fputs("cleanrun-server: cannot write the answer\n", stderr);
+    return EXIT_USAGE;
+}
+
 int main(int argc, char *argv[])
 {
     const char *command = argc > 1 ? argv[1] : "";
 
     if (asks_help(argc, argv))
-        return help(argc, argv);
+        return written(help(argc, argv));
     if (strcmp(command, "serve") == 0)
         return serve(argc - 2, argv + 2, environ);
     if (strcmp(command, "healthcheck") == 0)
         return check_health(argc - 2, argv + 2, environ);
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0) {
-        (void) printf("cleanrun-server %s\n", CLEANRUN_VERSION);
-        return EXIT_OK;
+        (void) printf("cleanrun-server %s\n", CLEANRUN_VERSION); /* checked by written() */
+        return written(EXIT_OK);
     }
     if (admin_knows(command))
         return admin_main(argc - 1, argv + 1, environ);

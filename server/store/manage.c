@@ -384,7 +384,7 @@ int manage_runner_revoke(struct store *s, const char *name, const char *reason, 
 /* Tokens. */
 
 int manage_token_add(struct store *s, const char *name, unsigned scopes, const char *project,
-                     char out_token[MANAGE_TOKEN_SIZE], struct err *e)
+                     manage_token_shown show, void *ctx, struct err *e)
 {
     AUTO_STORE_WRITE struct store_write w = {.db = NULL};
     uint8_t random[TOKEN_BYTES];
@@ -420,10 +420,9 @@ int manage_token_add(struct store *s, const char *name, unsigned scopes, const c
     }
     if (store_log_add(w.db, now_us, ACTOR, "token.add", name, project ? project : "every project",
                       e) < 0 ||
-        store_write_close(&w, e) < 0)
+        show(ctx, token, e) < 0)
         return -1;
-    memcpy(out_token, token, sizeof token);
-    return 0;
+    return store_write_close(&w, e);
 }
 
 int manage_token_revoke(struct store *s, const char *name, struct err *e)

@@ -48,9 +48,12 @@ int manage_runner_revoke(struct store *s, const char *name, const char *reason, 
                          struct manage_revoked *out, struct err *e) MUST_CHECK;
 
 #define MANAGE_TOKEN_SIZE 80
-/* project NULL: every project. The text exists nowhere else: only its hash is stored. */
+/* Hands the new token to whoever asked for it; -1 with *e when that failed. */
+typedef int (*manage_token_shown)(void *ctx, const char *token, struct err *e);
+/* project NULL: every project. The text exists nowhere else: only its hash is stored, and only when
+ * `show` said that it was shown: a token that nobody has seen must not be valid. */
 int manage_token_add(struct store *s, const char *name, unsigned scopes, const char *project,
-                     char out_token[MANAGE_TOKEN_SIZE], struct err *e) MUST_CHECK;
+                     manage_token_shown show, void *ctx, struct err *e) MUST_CHECK;
 int manage_token_revoke(struct store *s, const char *name, struct err *e) MUST_CHECK;
 
 #define MANAGE_ID_SIZE 128

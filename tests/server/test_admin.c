@@ -296,6 +296,38 @@ static void free_text_forges_no_row(void **state)
     package_free(&run);
 }
 
+/* A token is printed once: one that nobody could read must not be valid. And no answer that was not
+ * written is a success. */
+static void what_cannot_be_written_was_not_done_or_is_told(void **state)
+{
+    struct place *p = *state;
+    AUTO_FREE char *exe = program();
+    static const struct {
+        const char *script;
+        const char *text;
+    } cases[] = {
+        {"exec \"$0\" token add ci --scope admin --data \"$1\" > /dev/full", "was not made"},
+        {"exec \"$0\" token add ci --scope admin --data \"$1\" >&-", "was not made"},
+        {"exec \"$0\" project list --data \"$1\" > /dev/full", "cannot write"},
+        {"exec \"$0\" --help > /dev/full", "cannot write"},
+        {"exec \"$0\" token add --help > /dev/full", "cannot write"},
+        {"exec \"$0\" version > /dev/full", "cannot write"},
+    };
+
+    expect_text(p->data, "project|add|a/b", 0, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const argv[] = {"/bin/sh", "-c", cases[i].script, exe, p->data, NULL};
+        struct test_run r;
+
+        test_run(argv, NULL, NULL, NULL, &r);
+        if (r.code != 2 || !strstr(r.err, cases[i].text))
+            fail_msg("%s: exit %d: %s", cases[i].script, r.code, r.err);
+        test_run_fini(&r);
+    }
+    expect_text(p->data, "log", 0, "project.add\ta/b");
+    expect_text(p->data, "token|add|ci|--scope|read", 0, "clr_");
+}
+
 static void mistakes_are_named(void **state)
 {
     struct place *p = *state;
@@ -684,6 +716,7 @@ int main(void)
         T(limits_of_a_known_runner_hold_or_are_refused),
         T(no_option_is_taken_twice),
         T(free_text_forges_no_row),
+        T(what_cannot_be_written_was_not_done_or_is_told),
         T(mistakes_are_named),
         T(refused_commands_leave_nothing),
         T(help_is_of_the_command),

@@ -191,14 +191,31 @@ static void key_is_made_once_and_private(void **state)
     store_fixture_reopen(f);
 }
 
+/* ctx: MANAGE_TOKEN_SIZE bytes, or NULL: it cannot be shown. */
+static int take_token(void *ctx, const char *token, struct err *e)
+{
+    if (!ctx)
+        return err_set(e, ERR_SYS, "test.shown", "nobody looks");
+    assert_true(strlen(token) < MANAGE_TOKEN_SIZE);
+    memcpy(ctx, token, strlen(token) + 1);
+    return 0;
+}
+
 static void tokens_are_found_by_hash_only_while_valid(void **state)
 {
     struct store_fixture *f = fixture(state);
     char text[MANAGE_TOKEN_SIZE];
     struct store_token token;
     struct digest hash;
+    struct err refused = ERR_INIT;
 
-    MUST(manage_token_add(f->store, "ci", STORE_SCOPE_UPLOAD, PACKAGE_PROJECT, text, E));
+    assert_int_equal(manage_token_add(f->store, "ci", STORE_SCOPE_UPLOAD, PACKAGE_PROJECT,
+                                      take_token, NULL, &refused),
+                     -1);
+    assert_string_equal(refused.code, "test.shown");
+    /* So the name is free. */
+    MUST(
+        manage_token_add(f->store, "ci", STORE_SCOPE_UPLOAD, PACKAGE_PROJECT, take_token, text, E));
     hash = digest_of(text, strlen(text));
     MUST(store_token_find(f->store, &hash, &token, E));
     assert_true(token.found);
