@@ -186,9 +186,37 @@ void view_definition(struct view *v, cJSON *definition)
         json_add_bool(&v->doc, definition, "has_metrics", view_count(metrics) > 0);
 }
 
+/* The description in full: a forge takes 140 characters, a page has room. */
+static void add_whole_description(struct view *v, cJSON *root, const cJSON *gates)
+{
+    static const char more[] = "…";
+    const char *word = view_str(root, "verdict");
+    const char *cut = view_str(root, "description");
+    const cJSON *worst = NULL;
+    const char *rest;
+    size_t len = strlen(cut);
+    size_t n = 0;
+
+    for (const cJSON *g = view_first(gates); g; g = view_next(g)) {
+        if (strcmp(view_str(g, "verdict"), word) != 0)
+            continue;
+        worst = worst ? worst : g;
+        n++;
+    }
+    rest = worst ? strchr(view_str(worst, "description"), ' ') : NULL;
+    if (!rest || len < sizeof more || strcmp(cut + len - (sizeof more - 1), more) != 0) {
+        json_add_string(&v->doc, root, "say", cut);
+        return;
+    }
+    view_format(v, root, "say", "%s %zu of %zu gate%s: %s%s", word, n, view_count(gates),
+                view_count(gates) == 1 ? "" : "s", view_str(worst, "gate"), rest);
+}
+
 void view_commit(struct view *v, cJSON *root)
 {
     cJSON *gates = view_get(root, "gates");
+
+    add_whole_description(v, root, gates);
 
     for (cJSON *g = view_first(gates); g; g = view_next(g))
         json_add_bool(&v->doc, g, "several", view_count(json_get(g, "attempts")) > 1);

@@ -596,6 +596,36 @@ static void recomputed_sections_say_something(void **state)
     assert_null(strstr(out.data, "<code>[]</code>"));
 }
 
+/* What is cut for a forge stands in full on the page. */
+static void the_commits_page_cuts_nothing(void **state)
+{
+    static const char full[] =
+        "NON_COMPARABLE NC-BASELINE-NONE: no reviewed baseline of this gate on this machine class; "
+        "this run may be proposed as the first one";
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *document = read_example("commit.json");
+    cJSON *gates = cJSON_GetObjectItemCaseSensitive(document, "gates");
+    AUTO_BUF struct buf out;
+
+    while (cJSON_GetArraySize(gates) > 1)
+        cJSON_DeleteItemFromArray(gates, 1);
+    (void) cJSON_ReplaceItemInObjectCaseSensitive(document, "verdict",
+                                                  cJSON_CreateString("NON_COMPARABLE"));
+    (void) cJSON_ReplaceItemInObjectCaseSensitive(
+        document, "description",
+        cJSON_CreateString("NON_COMPARABLE 1 of 1 gate: kvcache-50k NC-BASELINE-NONE: no …"));
+    (void) cJSON_ReplaceItemInObjectCaseSensitive(gates->child, "verdict",
+                                                  cJSON_CreateString("NON_COMPARABLE"));
+    (void) cJSON_ReplaceItemInObjectCaseSensitive(gates->child, "description",
+                                                  cJSON_CreateString(full));
+    buf_init(&out, LIMIT_PAGE);
+    render(f, "commit.json", ".txt", document, &out);
+    assert_non_null(strstr(out.data,
+                           " NC-BASELINE-NONE: no reviewed baseline of this gate on this "
+                           "machine class; this run may be proposed as the first one\n\n"));
+    assert_null(strstr(out.data, "no …"));
+}
+
 /* One of something is not called many. */
 static void one_gated_metric_is_singular(void **state)
 {
@@ -637,6 +667,7 @@ int main(void)
         cmocka_unit_test(standing_regression_is_said),
         cmocka_unit_test(one_gated_metric_is_singular),
         cmocka_unit_test(fallen_verdict_says_what_happened),
+        cmocka_unit_test(the_commits_page_cuts_nothing),
         cmocka_unit_test(keys_that_do_not_count_are_marked),
         cmocka_unit_test(recomputed_sections_say_something),
         cmocka_unit_test(baselines_that_judge_nobody_are_told_apart),
