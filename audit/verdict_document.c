@@ -180,7 +180,7 @@ static void say_failure(struct buf *out, const cJSON *acceptance)
     const cJSON *checks = json_get(acceptance, "checks");
 
     cJSON_ArrayForEach(check, checks) failed += cJSON_IsTrue(json_get(check, "passed")) ? 0 : 1;
-    buf_printf(out, " %zu of %zu acceptance checks: ", failed, length_of(checks));
+    buf_printf(out, " %zu of %zu acceptance check%s: ", failed, length_of(checks), length_of(checks) == 1 ? "" : "s");
     failed = 0;
     cJSON_ArrayForEach(check, checks)
     {

@@ -170,9 +170,11 @@ static void finish_groups(struct view *v, cJSON *acceptance, cJSON *groups, stru
     view_format(v, acceptance, "n_failed", "%u", failed);
     json_add_bool(&v->doc, acceptance, "bad", failed > 0);
     if (failed)
-        view_format(v, acceptance, "summary", "%u of %u checks failed", failed, all);
+        view_format(v, acceptance, "summary", "%u of %u check%s failed", failed, all,
+                    all == 1 ? "" : "s");
     else
-        view_format(v, acceptance, "summary", "%u of %u checks passed", all, all);
+        view_format(v, acceptance, "summary", "%u of %u check%s passed", all, all,
+                    all == 1 ? "" : "s");
 }
 
 void view_checks(struct view *v, cJSON *acceptance)

@@ -140,8 +140,9 @@ static void name_failed(struct view *v, cJSON *root)
             buf_printf(&names, "%s%s", bad ? ", " : "", view_str(c, "name"));
         bad++;
     }
-    view_format(v, root, "say_strong", "Acceptance failed, %zu of %zu checks: %s%s.", bad,
-                view_count(checks), names.data ? names.data : "", bad > NAMED ? ", …" : "");
+    view_format(v, root, "say_strong", "Acceptance failed, %zu of %zu check%s: %s%s.", bad,
+                view_count(checks), view_count(checks) == 1 ? "" : "s",
+                names.data ? names.data : "", bad > NAMED ? ", …" : "");
 }
 
 static void add_saying(struct view *v, cJSON *root, const cJSON *audit)
@@ -368,9 +369,11 @@ static void add_acceptance(struct view *v, cJSON *root)
         bad += !view_flag(c, "passed");
     }
     if (bad)
-        view_format(v, acceptance, "summary", "%u of %u checks failed", bad, all);
+        view_format(v, acceptance, "summary", "%u of %u check%s failed", bad, all,
+                    all == 1 ? "" : "s");
     else
-        view_format(v, acceptance, "summary", "%u of %u checks passed", all, all);
+        view_format(v, acceptance, "summary", "%u of %u check%s passed", all, all,
+                    all == 1 ? "" : "s");
 }
 
 void view_compare(struct view *v, cJSON *root)

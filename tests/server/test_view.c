@@ -188,6 +188,17 @@ static void a_refusal_has_its_own_template_and_groups_reasons(void **state)
                         "the measured point inherits the state of every earlier point");
 }
 
+static void one_check_is_no_checks(void **state)
+{
+    AUTO_JSON cJSON *document = parse(
+        "{\"acceptance\":{\"verdict\":\"PASS\",\"checks\":[{\"name\":\"a\",\"operator\":\"==\","
+        "\"limit\":1,\"actual\":1,\"passed\":true}]}}");
+    AUTO_JSON cJSON *data = view_of("run", document, "run");
+
+    (void) state;
+    assert_string_equal(text_at(json_get(data, "acceptance"), "summary"), "1 of 1 check passed");
+}
+
 static void failed_checks_are_first_among_199(void **state)
 {
     AUTO_JSON cJSON *document = example("run-fail");
@@ -498,6 +509,7 @@ int main(void)
         cmocka_unit_test(long_lists_are_compared_too),
         cmocka_unit_test(metrics_stand_worst_first),
         cmocka_unit_test(a_refusal_has_its_own_template_and_groups_reasons),
+        cmocka_unit_test(one_check_is_no_checks),
         cmocka_unit_test(failed_checks_are_first_among_199),
         cmocka_unit_test(only_a_verified_clean_run_is_ever_green),
         cmocka_unit_test(no_stage_may_be_missing_for_green),
