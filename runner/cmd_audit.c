@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "audit/advice.h"
 #include "audit/audit.h"
 #include "audit/baseline.h"
 #include "audit/comparison_text.h"
@@ -297,6 +298,23 @@ static void summarise_regression(FILE *to, const cJSON *row)
     plain_line(to, "  %s: %s %s", text_of(row, "path", "?"), t.label, words.data ? words.data : "");
 }
 
+/* The registry's words, its command with the names of this audit. */
+static void put_way_out(FILE *to, const cJSON *document, const char *code, const char *resolve)
+{
+    const cJSON *current = json_get(document, "current");
+    const struct advice_names names = {
+        .gate = text_of(document, "gate", NULL),
+        .run = text_of(current, "run", NULL),
+        .commit = text_of(current, "commit", NULL),
+        .baseline_commit = text_of(json_get(document, "baseline"), "commit", NULL),
+    };
+    AUTO_BUF struct buf words = { 0 };
+
+    buf_init(&words, LIMIT_KIB(4));
+    advice_prose(&words, resolve, &names);
+    plain_line(to, "  what ends %s: %s", code, words.data && !words.failed ? words.data : resolve);
+}
+
 /* What to read first, for people. main flushes and checks the stream. */
 static void summarise(FILE *to, const struct audit *audit)
 {
@@ -324,7 +342,7 @@ static void summarise(FILE *to, const struct audit *audit)
         const struct reason_info *info = strcmp(code, last) != 0 ? reason_find(code) : NULL;
 
         if (info)
-            plain_line(to, "  what ends %s: %s", code, info->resolve);
+            put_way_out(to, audit->document, code, info->resolve);
         last = code;
     }
 }

@@ -313,6 +313,20 @@ static void report_only_never_hides_a_refusal(void **state)
     }
 }
 
+/* What ends a refusal is a command that can be typed. */
+static void the_way_out_names_the_gate(void **state)
+{
+    struct replay r;
+
+    (void) state;
+    prepare(&r, "AUD-16");
+    replay_run(&r, false, false);
+    assert_true(has_code(r.document, "NC-IDENTITY-DIFFERS"));
+    assert_non_null(strstr(r.result.out, "`cleanrun run " GATE "`"));
+    assert_null(strstr(r.result.out, "run GATE"));
+    replay_fini(&r);
+}
+
 static void the_same_tree_twice_is_refused(void **state)
 {
     struct replay r;
@@ -452,6 +466,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_audit_row_of_the_seed),
         cmocka_unit_test(report_only_never_hides_a_refusal),
+        cmocka_unit_test(the_way_out_names_the_gate),
         cmocka_unit_test(the_same_tree_twice_is_refused),
         cmocka_unit_test(only_the_baseline_may_be_inferred),
         cmocka_unit_test(what_cannot_be_asked_exits_2_without_json),
