@@ -45,17 +45,32 @@ static int commit_of(const struct cli *c, const char *word, char **out, struct e
     return *out ? 0 : err_set(e, ERR_NOMEM, "status.memory", "out of memory");
 }
 
+/* GitHub, GitLab and others set CI=true in their jobs. */
+static bool is_ci(const struct cli *c)
+{
+    const char *ci = cli_env(c, "CI");
+
+    return ci && *ci && strcmp(ci, "false") != 0 && strcmp(ci, "0") != 0;
+}
+
 /* --project, or what the definition says. *owned keeps it. */
 static int choose_project(const struct cli *c, struct push_target *t, char **owned, struct err *e)
 {
     if (t->project)
         return 0;
+    if (is_ci(c))
+        return err_set(e, ERR_USAGE, "status.project",
+                       "which project? in CI (CI is set) --project OWNER/NAME is needed: "
+                       "cleanrun.yaml is part of the change that is asked about");
     if (definition_project_here(c, owned, e) < 0)
         return err_wrap(e, "which project? --project OWNER/NAME, or");
     t->project = *owned;
-    return t->project ? 0
-                      : err_set(e, ERR_USAGE, "status.project",
-                                "which project? --project OWNER/NAME (cleanrun.yaml names none)");
+    if (!t->project)
+        return err_set(e, ERR_USAGE, "status.project",
+                       "which project? --project OWNER/NAME (cleanrun.yaml names none)");
+    cli_say(c, "project %.200s, as the nearest cleanrun.yaml says; --project names another",
+            t->project);
+    return 0;
 }
 
 static int ask(const struct push_target *t, const char *commit, struct http_reply *reply,
@@ -199,7 +214,7 @@ static int status(struct cli *c, const struct cli_args *a, int *out_exit, struct
                        "which server? --server URL or CLEANRUN_SERVER");
     if (choose_project(c, &t, &project, e) < 0)
         return -1;
-    if (commit_of(c, a->n_args ? a->args[0] : "HEAD", &commit, e) < 0)
+    if (commit_of(c, a->n_args ? a->args[0] : "HEAD", &commit, e) < 0 || !commit)
         return -1;
     for (;;) {
         AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
@@ -224,7 +239,9 @@ static int run(struct cli *c, const struct cli_args *a)
 
 static const struct cli_option options[] = {
     {.name = "server", .value = "URL", .help = "the server (or CLEANRUN_SERVER)"},
-    {.name = "project", .value = "OWNER/NAME", .help = "the project (default: of cleanrun.yaml)"},
+    {.name = "project",
+     .value = "OWNER/NAME",
+     .help = "the project (default: of cleanrun.yaml; needed in CI)"},
     {.name = "token-file",
      .value = "FILE",
      .help = "for private projects (or CLEANRUN_TOKEN_FILE)"},

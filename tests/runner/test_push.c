@@ -816,10 +816,14 @@ static void status_takes_the_project_of_the_definition(void **state)
         const char *yaml;
         int code;
         const char *err;
+        const char *ci;
     } rows[] = {
-        {"version: 1\nproject: o/p\n", 0, NULL},
-        {"version: 1\n", 2, "which project? --project OWNER/NAME"},
-        {NULL, 2, "which project? --project OWNER/NAME"},
+        {"version: 1\nproject: o/p\n", 0, "project o/p, as the nearest cleanrun.yaml says", "CI="},
+        {"version: 1\nproject: o/p\n", 0, "project o/p, as the nearest cleanrun.yaml says", "CI=0"},
+        /* The change that is asked about must not choose who answers. */
+        {"version: 1\nproject: o/p\n", 2, "in CI (CI is set) --project OWNER/NAME", "CI=true"},
+        {"version: 1\n", 2, "which project? --project OWNER/NAME", "CI="},
+        {NULL, 2, "which project? --project OWNER/NAME", "CI="},
     };
 
     (void) state;
@@ -857,7 +861,8 @@ static void status_takes_the_project_of_the_definition(void **state)
 
         snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
         static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
-        char *const environment[] = {path, NULL};
+        AUTO_FREE char *ci = strdup(rows[i].ci);
+        char *const environment[] = {path, ci, NULL};
         char commit[] = "c6f068d4e70ae7a6b7eefefdfe50fec8272f513e", option[] = "--server";
         char *argv[] = {commit, option, url};
         struct cli c = {.command = "status", .directory = b.dir, .environment = environment};
