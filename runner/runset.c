@@ -247,6 +247,22 @@ static int add_file(cJSON *list, int dirfd, const char *name, struct err *e)
                : no_memory(e);
 }
 
+/* An index is JSON and can name no such file; nor can a message show it as it is. */
+static int misnamed(const char *name, struct err *e)
+{
+    char shown[80];
+    size_t n = 0;
+
+    for (; name[n] && n + 1 < sizeof shown; n++) {
+        unsigned char c = (unsigned char) name[n];
+
+        shown[n] = (char) (c < 0x20 || c >= 0x7f ? '?' : c);
+    }
+    shown[n] = '\0';
+    return err_set(e, ERR_TRUST, "runset.name",
+                   "a file whose name is no UTF-8 ('%s') has no place in a package", shown);
+}
+
 int runset_files(int dirfd, size_t n, cJSON **out, struct err *e)
 {
     AUTO_FILE_LIST struct file_list names = {.names = NULL};
@@ -262,6 +278,8 @@ int runset_files(int dirfd, size_t n, cJSON **out, struct err *e)
     for (size_t i = 0; i < names.n; i++) {
         if (is_frame(names.names[i]))
             continue;
+        if (!text_is_utf8(names.names[i], strlen(names.names[i])))
+            return misnamed(names.names[i], e);
         if (!has_place(names.names[i], n))
             return err_set(e, ERR_TRUST, "runset.place",
                            "'%.200s' has no place in a package of %zu runs", names.names[i], n);
@@ -378,8 +396,8 @@ static int read_executable(int dirfd, struct runset *s, struct err *e)
                    ? 0
                    : err_errno(e, "runset.executable", "cannot look at " RUNSET_EXECUTABLE);
     if (file_open_dir_at(dirfd, RUNSET_EXECUTABLE, &dir, e) < 0 ||
-        file_list_at(dir, 2, &names, e) < 0 || names.n != 1 ||
-        !cJSON_IsString(name) || strcmp(names.names[0], name->valuestring) != 0)
+        file_list_at(dir, 2, &names, e) < 0 || names.n != 1 || !cJSON_IsString(name) ||
+        strcmp(names.names[0], name->valuestring) != 0)
         return err_set(e, ERR_TRUST, "runset.executable",
                        RUNSET_EXECUTABLE " holds other files than the runs' executable");
     if (file_open_at(dir, names.names[0], &fd, &size, e) < 0 ||

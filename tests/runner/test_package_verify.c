@@ -225,6 +225,19 @@ static void every_attestation_row_is_replayed(void **state)
     cJSON_Delete(cases);
 }
 
+/* JSON can name no such file, so that the package is broken, not the verifier. */
+static void a_name_that_is_no_text_is_invalid(void **state)
+{
+    const struct fixtures *f = *state;
+    struct release r;
+
+    packages_copy(&f->plain, &r);
+    test_write_text(r.out, "run-1/a\xff", "x");
+    packages_expect_invalid("name", r.out, "inventory",
+                            "a file whose name is no UTF-8 ('run-1/a?') has no place");
+    release_free(&r);
+}
+
 static void ATT_01_a_copy_verifies_without_the_original(void **state)
 {
     const struct fixtures *f = *state;
@@ -626,6 +639,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_attestation_row_is_replayed),
+        cmocka_unit_test(a_name_that_is_no_text_is_invalid),
         cmocka_unit_test(ATT_01_a_copy_verifies_without_the_original),
         cmocka_unit_test(ATT_18_a_missing_run_is_whole_but_not_eligible),
         cmocka_unit_test(ATT_30_a_dirty_source_is_whole_but_not_clean),
