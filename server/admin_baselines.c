@@ -69,31 +69,62 @@ static void note_comparison(const cJSON *row)
     plain_line(stderr, "  %s: %s", t.label, words.data ? words.data : "");
 }
 
-/* What is now normal that was a REGRESSION when it was judged: with its numbers, on stderr. */
-static int note_regression(struct store *s, const char *run, struct err *e)
+/* A stored document of the run. */
+static int read_document(struct store *s, const char *run, enum store_document which, cJSON **out,
+                         struct err *e)
 {
     const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL,
                                        .max_tokens = LIMIT_JSON_TOKENS * 4};
-    AUTO_STORE_RUN struct store_run r = {.id = 0};
-    AUTO_JSON cJSON *audit = NULL;
     AUTO_FREE char *bytes = NULL;
-    const cJSON *row = NULL;
     size_t len = 0;
 
-    if (store_run_get(s, run, &r, e) < 0)
+    return store_run_document(s, run, which, &bytes, &len, e) < 0
+               ? -1
+               : json_parse(bytes, len, &limits, out, e);
+}
+
+static int note_regression(struct store *s, const char *run, const char *baseline, struct err *e)
+{
+    AUTO_JSON cJSON *audit = NULL;
+    const cJSON *row = NULL;
+
+    if (read_document(s, run, STORE_AUDIT, &audit, e) < 0)
         return -1;
-    if (!r.verdict || strcmp(r.verdict, "REGRESSION") != 0)
-        return 0;
-    if (store_run_document(s, run, STORE_AUDIT, &bytes, &len, e) < 0 ||
-        json_parse(bytes, len, &limits, &audit, e) < 0)
-        return -1;
-    plain_line(stderr, "note: this run is a REGRESSION against %s; from now on this is normal:",
-               r.baseline ? r.baseline : "its baseline");
+    plain_line(stderr,
+               "note: this run is a REGRESSION against %s; from now on this is normal:", baseline);
     cJSON_ArrayForEach(row, json_get(audit, "comparisons"))
     {
         if (strcmp(text_of(row, "verdict"), "regression") == 0)
             note_comparison(row);
     }
+    return 0;
+}
+
+static int note_failure(struct store *s, const char *run, const char *baseline, struct err *e)
+{
+    AUTO_JSON cJSON *verdict = NULL;
+
+    if (read_document(s, run, STORE_VERDICT, &verdict, e) < 0)
+        return -1;
+    plain_line(stderr, "note: the policy of %s does not accept this run; from now on its own does:",
+               baseline);
+    plain_line(stderr, "  %s", text_of(verdict, "description"));
+    return 0;
+}
+
+/* What is now normal that was a REGRESSION or a FAIL when it was judged, on stderr. */
+static int note_verdict(struct store *s, const char *run, struct err *e)
+{
+    AUTO_STORE_RUN struct store_run r = {.id = 0};
+    const char *baseline;
+
+    if (store_run_get(s, run, &r, e) < 0)
+        return -1;
+    baseline = r.baseline ? r.baseline : "its baseline";
+    if (r.verdict && strcmp(r.verdict, "REGRESSION") == 0)
+        return note_regression(s, run, baseline, e);
+    if (r.verdict && strcmp(r.verdict, "FAIL") == 0)
+        return note_failure(s, run, baseline, e);
     return 0;
 }
 
@@ -105,7 +136,7 @@ int admin_baseline_approve(struct store *s, const struct admin_args *a, struct e
     review.new_policy = admin_args_has(a, "new-policy");
     if (need_review(a, &review, e) < 0 ||
         manage_baseline_approve(s, a->words[0], &review, id, e) < 0 ||
-        note_regression(s, a->words[0], e) < 0)
+        note_verdict(s, a->words[0], e) < 0)
         return -1;
     admin_say(a, "%s\n", id);
     return 0;

@@ -501,6 +501,41 @@ static void another_policy_is_approved_only_when_that_is_said(void **state)
     free(err);
 }
 
+/* A run that the reviewed policy fails is never promoted in silence: its own policy is another one,
+ * which has to be said, and then what it no longer holds is told. */
+static void approving_a_failed_run_is_told(void **state)
+{
+    struct place *p = *state;
+    static const struct package_options runs[] = {
+        {.probes = 1.31}, {.probes = 1.31, .executable = 2, .rate = 40000, .min_rate = 1}};
+    AUTO_FREE char *said = NULL;
+    char words[2][512];
+    char *out = NULL;
+    char *err = NULL;
+
+    add_runner(p);
+    for (size_t i = 0; i < 2; i++) {
+        struct package run;
+
+        store_run_of(p, &runs[i], &run);
+        assert_true(snprintf(words[i], sizeof(words[i]),
+                             "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why",
+                             run.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+        package_free(&run);
+        if (i == 0)
+            expect_text(p->data, words[0], 0, NULL);
+    }
+    expect_text(p->data, words[1], 2, "--new-policy");
+    assert_true(asprintf(&said, "%s|--new-policy", words[1]) > 0);
+    assert_int_equal(admin(p->data, said, &out, &err), 0);
+    assert_int_equal(strncmp(out, "b-", 2), 0);
+    assert_non_null(strstr(err, "note: the policy of b-"));
+    assert_non_null(strstr(err, "FAIL"));
+    assert_non_null(strstr(err, "rate"));
+    free(out);
+    free(err);
+}
+
 static void earlier_baseline_can_come_back(void **state)
 {
     struct place *p = *state;
@@ -724,6 +759,7 @@ int main(void)
         T(approving_a_regression_is_told),
         T(approving_names_what_is_unfit),
         T(earlier_baseline_can_come_back),
+        T(approving_a_failed_run_is_told),
         T(another_policy_is_approved_only_when_that_is_said),
         T(history_is_imported_and_never_judges),
         T(check_finds_every_kind_of_damage),
