@@ -234,7 +234,7 @@ def audit(places):
 
 
 def sampler(places):
-    argv = [places.sampler_cost, "control", str(SAMPLER_SECONDS - 2), str(SAMPLER_MS)]
+    argv = [places.sampler_cost, "control", str(SAMPLER_SECONDS - 2), str(SAMPLER_MS), str(SAMPLER_PROCESSES)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as bare:
         out = json.loads(run(places.sampler_cost, SAMPLER_SECONDS, SAMPLER_MS, SAMPLER_PROCESSES, timeout=SAMPLER_SECONDS + 60))
         control = json.loads(bare.communicate(timeout=30)[0])
@@ -248,8 +248,8 @@ def sampler(places):
     yield row("  one sample after the other", warm, 0.1, 0.1 / warm, None, "% of a core",
               f"{out['warm_us_per_sample']:.0f} us a sample with warm caches, without the ten-second looks")
     bare = control["cpu_us"] / control["wall_us"] * 100
-    yield row("  control: one read at 2 Hz", bare, 0.1, 0.1 / bare, None, "% of a core",
-              "a process that wakes, reads /proc/self/stat and sleeps: what a pause costs on this machine")
+    yield row("  control: the same files, read only", bare, 0.1, 0.1 / bare, None, "% of a core",
+              "a process that wakes, reads /proc/PID/stat of as many processes and sleeps: the least that any sampler takes here")
 
 
 PARTS = {"ingest": ingest, "verdict": verdict, "compare": compare, "audit": audit, "sampler": sampler, "memory": memory.measure}

@@ -4,7 +4,8 @@
  * cheap look at the machine each interval, the look at every process and at the mapped files every
  * ten seconds). Prints as JSON the CPU time that this process took between the first and the last
  * sample, how long that was, and what a sample costs when one follows the other.
- * sampler_cost control SECONDS INTERVAL_MS: the same of a process that only reads one file.
+ * sampler_cost control SECONDS INTERVAL_MS PROCESSES: the same of a process that does nothing but
+ * read /proc/PID/stat of as many processes: the least that any sampler takes on this machine.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -237,20 +238,41 @@ static bool number(const char *text, uint64_t max, uint64_t *out)
     return num_parse_u64(text, strlen(text), max, out) && *out > 0;
 }
 
-/* What the machine takes for a process that wakes and reads one small file, and nothing else. */
-static int control(uint64_t seconds, uint64_t interval_ms)
+/* Starts a process that lives; its open /proc/PID/stat, or -1. */
+static int start_one(void)
+{
+    char name[64];
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* and ends with this process */
+        live();
+    }
+    (void) snprintf(name, sizeof name, "/proc/%d/stat", (int) pid); /* fits */
+    return pid < 0 ? -1 : open(name, O_RDONLY | O_CLOEXEC);
+}
+
+static int control(uint64_t seconds, uint64_t interval_ms, uint64_t processes)
 {
     const struct timespec pause = {(time_t) (interval_ms / 1000),
                                    (long) (interval_ms % 1000 * NS_PER_MS)};
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    uint64_t start_ns = clock_monotonic_ns();
-    uint64_t before = cpu_us();
+    int fds[PROCESSES_MAX];
+    uint64_t start_ns = 0;
+    uint64_t before = 0;
     char text[1024];
 
+    for (uint64_t i = 0; i < processes; i++) {
+        fds[i] = start_one();
+        if (fds[i] < 0)
+            return 1;
+    }
+    start_ns = clock_monotonic_ns();
+    before = cpu_us();
     while (clock_monotonic_ns() - start_ns < seconds * 1000 * NS_PER_MS) {
         (void) nanosleep(&pause, NULL); /* a shorter pause is as good */
-        if (pread(fd, text, sizeof text, 0) <= 0)
-            return 1;
+        for (uint64_t i = 0; i < processes; i++)
+            if (pread(fds[i], text, sizeof text, 0) <= 0)
+                return 1;
     }
     return printf("{\"cpu_us\":%" PRIu64 ",\"wall_us\":%" PRIu64 "}\n", cpu_us() - before,
                   (clock_monotonic_ns() - start_ns) / 1000) > 0
@@ -269,14 +291,12 @@ int main(int argc, char **argv)
 
     if (argc == 3 && strcmp(argv[1], "tree") == 0 && number(argv[2], PROCESSES_MAX, &processes))
         grow(processes - 1);
-    if (argc == 4 && strcmp(argv[1], "control") == 0 && number(argv[2], 3600, &seconds) &&
-        number(argv[3], 60000, &interval_ms))
-        return control(seconds, interval_ms);
+    if (argc == 5 && strcmp(argv[1], "control") == 0 && number(argv[2], 3600, &seconds) &&
+        number(argv[3], 60000, &interval_ms) && number(argv[4], PROCESSES_MAX, &processes))
+        return control(seconds, interval_ms, processes);
     if (argc != 4 || !number(argv[1], 3600, &seconds) || !number(argv[2], 60000, &interval_ms) ||
         !number(argv[3], PROCESSES_MAX, &processes)) {
-        (void) fputs(
-            "usage: sampler_cost SECONDS INTERVAL_MS PROCESSES | control SECONDS INTERVAL_MS\n",
-            stderr);
+        (void) fputs("usage: sampler_cost [control] SECONDS INTERVAL_MS PROCESSES\n", stderr);
         return 2;
     }
     if (observe(&w, argv[0], seconds, interval_ms, argv[3], &e) < 0)
