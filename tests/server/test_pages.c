@@ -145,12 +145,17 @@ static bool holds_control(const struct buf *out)
     return false;
 }
 
+static bool holds(const struct buf *out, const char *text)
+{
+    return memmem(out->data, out->len, text, strlen(text)) != NULL;
+}
+
 static void expect_harmless(const struct fixture *f, const char *file, const cJSON *document,
                             const char *where, struct buf *out)
 {
     render(f, file, ".html", document, out);
-    if (strstr(out->data, "<script") || strstr(out->data, "\"'>") || strstr(out->data, "'><") ||
-        strstr(out->data, "href=\"javascript:") || strstr(out->data, "\x1b"))
+    if (holds(out, "<script") || holds(out, "\"'>") || holds(out, "'><") ||
+        holds(out, "href=\"javascript:") || holds(out, "\x1b"))
         fail_msg("%s: %s comes out raw", file, where);
     render(f, file, ".txt", document, out);
     if (holds_control(out))
@@ -200,9 +205,8 @@ static void no_string_of_any_document_comes_out_raw(void **state)
 
         collect(document, nodes);
         assert_true(nodes->n < NODES_MAX);
-        stride = nodes->n > 1500
-                     ? 23
-                     : 1; /* the long lists of run documents hold the same fields again and again */
+        /* The long lists of run documents hold the same fields again and again. */
+        stride = nodes->n > 1500 ? 23 : nodes->n > 600 ? 5 : 1;
         for (size_t k = 0; k < nodes->n; k += nodes->at[k]->child ? 1 : stride) {
             if (cJSON_IsString(nodes->at[k])) {
                 hostile_value(f, f->names[i], document, nodes->at[k], &out);
