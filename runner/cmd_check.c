@@ -12,7 +12,9 @@
 #include "experiment/definition.h"
 #include "runner/checkout.h"
 #include "runner/commands.h"
+#include "runner/host_limits.h"
 #include "runner/plan.h"
+#include "runner/profiler.h"
 
 static int load(const struct cli *c, const struct cli_args *a, struct definition_file *out,
                 char **out_name, struct err *e)
@@ -43,7 +45,7 @@ static int check_plans(const struct definition *d, struct err *e)
 
         if (m != PLAN_CLEAN && !json_get(json_get(d->experiment, "modes"), word))
             continue;
-        if (plan_read(d, (enum plan_mode) m, &p, e) < 0)
+        if (plan_read(d, (enum plan_mode) m, &p, e) < 0 || profiler_check_tool(&p, e) < 0)
             return d->source ? -1 : err_wrap(e, "gate %s", d->gate);
     }
     return 0;
@@ -59,7 +61,24 @@ static const struct {
      "build.allocator is missing: the allocator stays an unknown fact, and no run can be compared"},
     {NULL, "/policy/accept",
      "accept holds no check: nothing would be accepted, and every run would be a FAIL"},
+    {"report", "/policy/audit/paths/required/0",
+     "audit.paths.required leaves run.report out: only a program that writes the files named here "
+     "as well can be compared"},
 };
+
+/* The report that the run is judged by is none of those that are compared. */
+static bool leaves_report_out(const struct definition *d)
+{
+    const cJSON *report = json_get(json_get(d->experiment, "run"), "report");
+    const cJSON *path = NULL;
+
+    cJSON_ArrayForEach(path, json_get(json_get(json_get(d->policy, "audit"), "paths"), "required"))
+    {
+        if (report && !strcmp(path->valuestring, report->valuestring))
+            return false;
+    }
+    return report != NULL;
+}
 
 /* Acceptance without a single check accepts nothing. */
 static bool has_check(const struct definition *d)
@@ -74,6 +93,8 @@ static bool applies(const struct definition *d, size_t i)
 {
     const char *key = warnings[i].key;
 
+    if (key && !strcmp(key, "report"))
+        return leaves_report_out(d);
     return key ? !json_get(json_get(d->experiment, "build"), key) : !has_check(d);
 }
 
@@ -167,7 +188,8 @@ static int check(const struct cli *c, const struct cli_args *a, struct err *e)
     if (load(c, a, &f, &name, e) < 0)
         return -1;
     for (size_t i = 0; i < f.n; i++)
-        if (audit_check_policy(&f.gates[i], e) < 0 || check_plans(&f.gates[i], e) < 0)
+        if (audit_check_policy(&f.gates[i], e) < 0 ||
+            host_limits_check(&f.gates[i], e) < 0 || check_plans(&f.gates[i], e) < 0)
             return -1;
     if (cli_has(a, "canonical"))
         return print_canonical(c, &f, cli_get(a, "gate"), e);

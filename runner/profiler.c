@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "runner/leftover.h"
 #include "runner/loop.h"
 
@@ -55,6 +56,17 @@ static const struct known *find_known(const char *tool, enum plan_mode mode)
     return NULL;
 }
 
+/* The names of the tools that are known, each once. */
+static size_t tool_names(const char *out[ARRAY_LEN(known_tools)])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(known_tools); i++)
+        if (n == 0 || strcmp(out[n - 1], known_tools[i].tool) != 0)
+            out[n++] = known_tools[i].tool;
+    return n;
+}
+
 /* *e is about this key of the mode ("" for all of it); returns -1. */
 static int placed(const struct plan *p, const char *key, struct err *e)
 {
@@ -93,6 +105,23 @@ static int known_argv(const struct plan *p, const struct known *k, const struct 
     return 0;
 }
 
+int profiler_check_tool(const struct plan *p, struct err *e)
+{
+    const cJSON *tool = json_get(p->mode_spec, "tool");
+    const char *names[ARRAY_LEN(known_tools)];
+    const char *near;
+
+    if (!tool || json_get(p->mode_spec, "command") || find_known(tool->valuestring, p->mode))
+        return 0;
+    near = text_nearest(tool->valuestring, names, tool_names(names));
+    (void) err_set(e, ERR_USAGE, "profiler.tool",
+                   "mode %s: tool '%.80s' is not known here%s%s%s; known are perf, samply, heaptrack "
+                   "and instruments, for another one give its command (modes.%s.command)",
+                   plan_mode_word(p->mode), tool->valuestring, near ? ", did you mean '" : "",
+                   near ? near : "", near ? "'?" : "", plan_mode_word(p->mode));
+    return placed(p, "/tool", e);
+}
+
 int profiler_prefix(const struct plan *p, const struct plan_word *words, size_t n_words,
                     struct arena *a, const char *const **out, struct err *e)
 {
@@ -105,12 +134,8 @@ int profiler_prefix(const struct plan *p, const struct plan_word *words, size_t 
         return plan_argv(command, words, n_words, a, out, e);
     if (k)
         return known_argv(p, k, words, n_words, a, out, e);
-    if (tool) {
-        (void) err_set(e, ERR_USAGE, "profiler.tool",
-                       "mode %s: tool '%s' is not known here; give its command (modes.%s.command)",
-                       plan_mode_word(p->mode), tool->valuestring, plan_mode_word(p->mode));
-        return placed(p, "/tool", e);
-    }
+    if (tool)
+        return profiler_check_tool(p, e);
     none = arena_calloc(a, 1, sizeof(*none));
     if (!none)
         return arena_full(e);

@@ -12,6 +12,8 @@
 #include "base/err.h"
 #include "runner/plan.h"
 
+/* A mode's tool that is not known and has no command of its own is ERR_USAGE, with its place. */
+int profiler_check_tool(const struct plan *p, struct err *e) MUST_CHECK;
 /* What stands before the measured command: mode.command, or what is known for mode.tool; empty
  * (only the NULL) in clean mode and in modes that need no tool. */
 int profiler_prefix(const struct plan *p, const struct plan_word *words, size_t n_words,

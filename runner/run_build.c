@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "runner/elf.h"
 #include "runner/host.h"
+#include "runner/host_limits.h"
 #include "runner/run.h"
 #include "runner/run_stages.h"
 #include "runner/source_changed.h"
@@ -125,6 +126,9 @@ int run_build(struct run *r, struct err *e)
     char hex[DIGEST_HEX_SIZE];
     uint64_t began = clock_monotonic_ns();
 
+    r->stage = "host";
+    if (host_limits_before_build(r->definition, &r->sysroot, e) < 0)
+        return -1;
     r->stage = "build";
     if (build_run(&in, &r->build, e) < 0) {
         r->interrupted = r->build.interrupted;

@@ -225,6 +225,42 @@ static void messages_say_where_and_what_to_do(void **state)
     project_free(&p);
 }
 
+/* `cleanrun check` of the changed definition. */
+static void checked(const char *from, const char *to, int code, const char *words)
+{
+    struct project p;
+    struct test_run r;
+
+    changed(&p, from, to);
+    project_cleanrun(&p, (const char *const[]){"check", NULL}, NULL, &r);
+    assert_told(&r, code, words);
+    test_run_fini(&r);
+    project_free(&p);
+}
+
+static void what_can_be_known_is_told_by_check(void **state)
+{
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    checked("    phases:\n", "    modes: {cpu: {tool: pref}}\n    phases:\n", 2,
+            "cleanrun.yaml:16:19: mode cpu: tool 'pref' is not known here, did you mean 'perf'?");
+    checked("    phases:\n", "    host: {limits: [{fact: governer, equals: performance}]}\n    phases:\n", 2,
+            ": no machine has the fact 'governer'; did you mean '");
+    checked("    phases:\n", "    host: {limits: [{reading: laod, max: 1}]}\n    phases:\n", 2,
+            "no machine has the reading 'laod'; did you mean 'load'?");
+    checked("required: [s/p.json]", "required: [s/q.json]", 0,
+            "warning: gate g: audit.paths.required leaves run.report out");
+    /* A machine that does not fit is told before anything is built. */
+    changed(&p, "    phases:\n", "    host: {limits: [{fact: architecture, equals: pdp11}]}\n    phases:\n");
+    project_cleanrun(&p, (const char *const[]){"run", "g", NULL}, NULL, &r);
+    assert_told(&r, 6, "not what the gate demands: host fact architecture");
+    assert_null(strstr(r.err, "build      done"));
+    test_run_fini(&r);
+    project_free(&p);
+}
+
 static void a_directory_without_git_is_told_what_to_do(void **state)
 {
     struct project p;
@@ -368,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_repository_without_a_commit_is_told_to_commit),
         cmocka_unit_test(a_foreign_owner_is_told_gits_remedy),
         cmocka_unit_test(messages_say_where_and_what_to_do),
+        cmocka_unit_test(what_can_be_known_is_told_by_check),
         cmocka_unit_test(a_directory_without_git_is_told_what_to_do),
         cmocka_unit_test(another_measurement_can_be_waited_for),
         cmocka_unit_test(addresses_and_keys_are_named),
