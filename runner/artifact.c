@@ -10,6 +10,7 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "runner/name_list.h"
 
 /* Diagnostics in cargo's messages nest deeper than documents of ours. */
 static const struct json_limits message_limits = {
@@ -20,12 +21,14 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_NOMEM, "artifact.memory", "out of memory");
 }
 
-static int not_one(const char *target, size_t n, struct err *e)
+static int not_one(const char *target, size_t n, const struct name_list *made, struct err *e)
 {
     return err_set(
         e, ERR_USAGE, "artifact.count",
-        "expected exactly one executable of target '%s' in the build's messages, found %zu", target,
-        n);
+        "expected exactly one executable of target '%s' in the build's messages, found "
+        "%zu; of all targets: %s (build.executable: target, kind, src_path; Cargo links a "
+        "bench with `cargo bench --no-run`, a test with `cargo test --no-run`)",
+        target, n, made->n ? made->text : "no executable");
 }
 
 struct cargo_search {
@@ -33,6 +36,7 @@ struct cargo_search {
     char *path;
     cJSON *details;
     size_t distinct;
+    struct name_list made; /* every executable: "name (kind)" */
     bool finished, success;
 };
 
@@ -89,7 +93,14 @@ static int on_artifact(struct cargo_search *s, const cJSON *message, struct err 
     const cJSON *target = json_get(message, "target");
     const char *name = text_of(target, "name");
     const char *executable = text_of(message, "executable");
+    const cJSON *kind = json_get(target, "kind");
+    char told[160];
 
+    if (name && executable) {
+        (void) snprintf(told, sizeof(told), "%.80s (%.40s)", name,
+                        kind && cJSON_IsString(kind->child) ? kind->child->valuestring : "?");
+        name_list_add(&s->made, "", told);
+    }
     if (!name || strcmp(name, s->wanted->target) != 0 || !executable ||
         !has_kind(json_get(target, "kind"), s->wanted->kind) ||
         !same_source(text_of(target, "src_path"), s->wanted->src_path, s->wanted->root))
@@ -161,7 +172,7 @@ static int search_cargo(struct cargo_search *s, const char *messages, size_t len
     if (!s->finished || !s->success)
         return err_set(e, ERR_INPUT, "artifact.unfinished",
                        "the build did not finish: its messages do not end in success");
-    return s->distinct == 1 ? 0 : not_one(s->wanted->target, s->distinct, e);
+    return s->distinct == 1 ? 0 : not_one(s->wanted->target, s->distinct, &s->made, e);
 }
 
 int artifact_from_cargo(const struct artifact_wanted *w, const char *messages, size_t len,
@@ -195,6 +206,7 @@ int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     const cJSON *t = NULL;
     const char *found = NULL;
+    struct name_list made = {.n = 0};
     size_t n = 0;
 
     json_doc_init_object(&d);
@@ -204,6 +216,8 @@ int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_
     {
         const cJSON *files = json_get(t, "filename");
 
+        if (text_of(t, "name") && text_of(t, "type") && !strcmp(text_of(t, "type"), "executable"))
+            name_list_add(&made, "", text_of(t, "name"));
         if (!is_meson_match(t, w))
             continue;
         n += (size_t) cJSON_GetArraySize(files);
@@ -213,7 +227,7 @@ int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_
         json_add_copy(&d, NULL, "build_by_default", json_get(t, "build_by_default"));
     }
     if (n != 1 || !found)
-        return not_one(w->target, n, e);
+        return not_one(w->target, n, &made, e);
     AUTO_FREE char *path = strdup(found);
 
     if (!path)

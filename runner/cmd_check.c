@@ -188,8 +188,8 @@ static int check(const struct cli *c, const struct cli_args *a, struct err *e)
     if (load(c, a, &f, &name, e) < 0)
         return -1;
     for (size_t i = 0; i < f.n; i++)
-        if (audit_check_policy(&f.gates[i], e) < 0 ||
-            host_limits_check(&f.gates[i], e) < 0 || check_plans(&f.gates[i], e) < 0)
+        if (audit_check_policy(&f.gates[i], e) < 0 || host_limits_check(&f.gates[i], e) < 0 ||
+            check_plans(&f.gates[i], e) < 0)
             return -1;
     if (cli_has(a, "canonical"))
         return print_canonical(c, &f, cli_get(a, "gate"), e);

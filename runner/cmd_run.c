@@ -178,8 +178,8 @@ static const struct cli_option options[] = {
      .value = "FILE",
      .help = "file with a token, mode 0600 (or CLEANRUN_TOKEN_FILE)"},
     {.name = "json",
-     .help =
-         "one JSON object per line on standard output; with --push the server's answer follows"},
+     .help = "one JSON object per line on standard output; with --push the server's answer is the "
+             "last"},
 };
 
 const struct command command_run = {

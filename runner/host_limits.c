@@ -12,8 +12,14 @@
 #define FACTS_MAX 128
 
 static const char *const readings[] = {
-    "cpu_khz", "temperature_millidegrees", "memory_limit", "open_files", "perf_event_paranoid",
-    "memory_available_kib", "uptime_secs", "load",
+    "cpu_khz",
+    "temperature_millidegrees",
+    "memory_limit",
+    "open_files",
+    "perf_event_paranoid",
+    "memory_available_kib",
+    "uptime_secs",
+    "load",
 };
 static const char *const of_the_build[] = {"toolchain", "allocator", "features"};
 

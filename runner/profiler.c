@@ -114,11 +114,12 @@ int profiler_check_tool(const struct plan *p, struct err *e)
     if (!tool || json_get(p->mode_spec, "command") || find_known(tool->valuestring, p->mode))
         return 0;
     near = text_nearest(tool->valuestring, names, tool_names(names));
-    (void) err_set(e, ERR_USAGE, "profiler.tool",
-                   "mode %s: tool '%.80s' is not known here%s%s%s; known are perf, samply, heaptrack "
-                   "and instruments, for another one give its command (modes.%s.command)",
-                   plan_mode_word(p->mode), tool->valuestring, near ? ", did you mean '" : "",
-                   near ? near : "", near ? "'?" : "", plan_mode_word(p->mode));
+    (void) err_set(
+        e, ERR_USAGE, "profiler.tool",
+        "mode %s: tool '%.80s' is not known here%s%s%s; known are perf, samply, heaptrack "
+        "and instruments, for another one give its command (modes.%s.command)",
+        plan_mode_word(p->mode), tool->valuestring, near ? ", did you mean '" : "",
+        near ? near : "", near ? "'?" : "", plan_mode_word(p->mode));
     return placed(p, "/tool", e);
 }
 

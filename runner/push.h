@@ -12,6 +12,7 @@ struct push_target {
     const char *attestation;    /* NULL: <archive>.dsse.json */
     const char *token_file;
     bool json;
+    bool one_line; /* with json: the answer as one line, not as it came */
 };
 
 /* Fills server and token file from options, then environment (CLEANRUN_SERVER,

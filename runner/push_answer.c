@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "audit/verdict.h"
+#include "base/buf.h"
 #include "base/json_in.h"
+#include "base/json_out.h"
 #include "base/limits.h"
 #include "evidence/dsse.h"
 #include "runner/key_way.h"
@@ -173,7 +175,16 @@ int push_tell_verdict(const struct push_upload *u, const struct http_reply *repl
     *out_exit =
         judged ? push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL) : EXIT_INVALID;
     if (u->target->json) {
-        if (cli_write_text(u->c, NULL, reply->body, reply->len, e) < 0)
+        AUTO_BUF struct buf line = {.data = NULL};
+
+        buf_init(&line, LIMIT_MIB(16));
+        if (u->target->one_line)
+            json_write(&line, j, JSON_COMPACT);
+        else
+            buf_put(&line, reply->body, reply->len);
+        if (u->target->one_line)
+            buf_puts(&line, "\n");
+        if (buf_check(&line, e) < 0 || cli_write_text(u->c, NULL, line.data, line.len, e) < 0)
             return -1;
     } else {
         (void) fprintf(u->c->out, "%s\n",

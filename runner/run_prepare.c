@@ -117,8 +117,7 @@ static int check_environments(struct run *r, struct err *e)
 static int read_definition(struct run *r, struct err *e)
 {
     if (open_definition(r, e) < 0 || choose_gate(r, e) < 0 || name_project(r, e) < 0 ||
-        audit_check_policy(r->definition, e) < 0 ||
-        host_limits_check(r->definition, e) < 0 ||
+        audit_check_policy(r->definition, e) < 0 || host_limits_check(r->definition, e) < 0 ||
         plan_read(r->definition, r->options.mode, &r->plan, e) < 0)
         return -1;
     if (envguard_check(&r->plan, r->cli->environment, e) < 0 ||

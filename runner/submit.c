@@ -98,6 +98,7 @@ int submit_run(struct cli *c, const struct cli_args *a, const char *directory, c
     if (!cli_has(a, "push"))
         return code;
     push_target_from(c, a, &target);
+    target.one_line = true; /* of `run --json` */
     target.project = project;
     target.gate = gate;
     if (push_archive(c, archive, &target, &answered, &e) < 0) {

@@ -246,14 +246,16 @@ static void what_can_be_known_is_told_by_check(void **state)
     (void) state;
     checked("    phases:\n", "    modes: {cpu: {tool: pref}}\n    phases:\n", 2,
             "cleanrun.yaml:16:19: mode cpu: tool 'pref' is not known here, did you mean 'perf'?");
-    checked("    phases:\n", "    host: {limits: [{fact: governer, equals: performance}]}\n    phases:\n", 2,
+    checked("    phases:\n",
+            "    host: {limits: [{fact: governer, equals: performance}]}\n    phases:\n", 2,
             ": no machine has the fact 'governer'; did you mean '");
     checked("    phases:\n", "    host: {limits: [{reading: laod, max: 1}]}\n    phases:\n", 2,
             "no machine has the reading 'laod'; did you mean 'load'?");
     checked("required: [s/p.json]", "required: [s/q.json]", 0,
             "warning: gate g: audit.paths.required leaves run.report out");
     /* A machine that does not fit is told before anything is built. */
-    changed(&p, "    phases:\n", "    host: {limits: [{fact: architecture, equals: pdp11}]}\n    phases:\n");
+    changed(&p, "    phases:\n",
+            "    host: {limits: [{fact: architecture, equals: pdp11}]}\n    phases:\n");
     project_cleanrun(&p, (const char *const[]){"run", "g", NULL}, NULL, &r);
     assert_told(&r, 6, "not what the gate demands: host fact architecture");
     assert_null(strstr(r.err, "build      done"));

@@ -154,9 +154,10 @@ static void overrides_are_refused_even_when_empty(void **state)
     assert_int_equal(envguard_check(&p, dirty, &e), -1);
     assert_int_equal(e.kind, ERR_USAGE);
     assert_string_equal(
-        e.text, "noncanonical build/allocator override is set: "
-                "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS, MIMALLOC_PAGE_RESET, RUSTFLAGS; unset "
-                "them: refused by the definition (build.env.reject)");
+        e.text,
+        "noncanonical build/allocator override is set: "
+        "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS, MIMALLOC_PAGE_RESET, RUSTFLAGS; unset "
+        "them: refused by the definition (build.env.reject)");
     cJSON_Delete(build);
 }
 
