@@ -51,6 +51,57 @@ static const struct kind kinds[] = {
      NULL},
 };
 
+#define CARGO_KIND(name, build, kind)                                                              \
+    {                                                                                              \
+        name, "Cargo.toml",                                                                        \
+            "      command: [cargo, " build ", --no-run, --" kind ", %s, --message-format=json]\n" \
+            "      messages: cargo-json\n"                                                         \
+            "      executable: {from: cargo-messages, target: %s, kind: " kind "}  # EDIT\n"       \
+            "      toolchain: [rustc, --version]\n"                                                \
+            "      env: {allow: [PATH, HOME], " REJECT "}\n",                                      \
+            "/target/"                                                                             \
+    }
+
+/* Cargo links these with other commands than a program. */
+static const struct kind cargo_bench = CARGO_KIND("cargo bench", "bench", "bench");
+static const struct kind cargo_test = CARGO_KIND("cargo test", "test, --release", "test");
+
+/* Is there a table [[word]] with this name? Good for what people write; else `kind` is edited. */
+static bool cargo_has(const char *toml, const char *word, const char *target)
+{
+    char header[32], name[128];
+    bool inside = false;
+
+    (void) snprintf(header, sizeof(header), "[[%s]]", word); /* fits */
+    (void) snprintf(name, sizeof(name), "\"%s\"", target);   /* fits: a name is short */
+    for (const char *line = toml; *line;) {
+        size_t len = strcspn(line, "\n");
+
+        if (line[0] == '[')
+            inside = strncmp(line, header, strlen(header)) == 0;
+        else if (inside && !strncmp(line, "name", 4) && strspn(line + 4, " \t=") > 0 &&
+                 !strncmp(line + 4 + strspn(line + 4, " \t="), name, strlen(name)))
+            return true;
+        line += len + (line[len] == '\n' ? 1 : 0);
+    }
+    return false;
+}
+
+static const struct kind *of_target(const struct kind *k, const char *directory, const char *target)
+{
+    AUTO_FREE char *toml = NULL;
+    AUTO_FD int dir = -1;
+    struct err unread = ERR_INIT; /* then it is taken for a program */
+    size_t len = 0;
+
+    if (strcmp(k->name, "cargo") != 0 || file_open_dir(directory, &dir, &unread) < 0 ||
+        file_read_at(dir, k->file, LIMIT_MIB(1), &toml, &len, &unread) < 0)
+        return k;
+    if (cargo_has(toml, "bench", target))
+        return &cargo_bench;
+    return cargo_has(toml, "test", target) ? &cargo_test : k;
+}
+
 static const struct kind *detect(const char *directory)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -68,11 +119,14 @@ static const struct kind *detect(const char *directory)
 
 static void put_build(struct buf *b, const struct kind *k, const char *target)
 {
-    const char *at = strstr(k->build, "%s");
+    const char *from = k->build;
 
-    buf_put(b, k->build, (size_t) (at - k->build));
-    buf_puts(b, target);
-    buf_puts(b, at + 2);
+    for (const char *at = strstr(from, "%s"); at; at = strstr(from, "%s")) {
+        buf_put(b, from, (size_t) (at - from));
+        buf_puts(b, target);
+        from = at + 2;
+    }
+    buf_puts(b, from);
 }
 
 /* The simplest sound gate; everything else stands there to be uncommented. */
@@ -181,6 +235,7 @@ static int init(struct cli *c, const struct cli_args *a, struct err *e)
         return err_set(
             e, ERR_USAGE, "init.name",
             "a gate and a class are [a-z0-9-], a project is owner/name, a target is a name");
+    k = of_target(k, c->directory, target);
     buf_init(&b, LIMIT_YAML);
     write_gate(&b, k, project, gate, target, class);
     if (buf_check(&b, e) < 0 || check_text(b.data, b.len, e) < 0)

@@ -155,6 +155,20 @@ static int check_answer(const struct push_upload *u, const cJSON *document, stru
     return 0;
 }
 
+/* The document as it came, or as one line among others. */
+static int print_answer(const struct push_upload *u, const cJSON *document,
+                        const struct http_reply *reply, struct err *e)
+{
+    AUTO_BUF struct buf line = {.data = NULL};
+
+    if (!u->target->one_line)
+        return cli_write_text(u->c, NULL, reply->body, reply->len, e);
+    buf_init(&line, LIMIT_MIB(16));
+    json_write(&line, document, JSON_COMPACT);
+    buf_puts(&line, "\n");
+    return buf_check(&line, e) < 0 ? -1 : cli_write_text(u->c, NULL, line.data, line.len, e);
+}
+
 /* 200 and 201 carry the verdict; 422 a problem with reasons, which is the verdict INVALID. */
 int push_tell_verdict(const struct push_upload *u, const struct http_reply *reply, int *out_exit,
                       struct err *e)
@@ -175,16 +189,7 @@ int push_tell_verdict(const struct push_upload *u, const struct http_reply *repl
     *out_exit =
         judged ? push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL) : EXIT_INVALID;
     if (u->target->json) {
-        AUTO_BUF struct buf line = {.data = NULL};
-
-        buf_init(&line, LIMIT_MIB(16));
-        if (u->target->one_line)
-            json_write(&line, j, JSON_COMPACT);
-        else
-            buf_put(&line, reply->body, reply->len);
-        if (u->target->one_line)
-            buf_puts(&line, "\n");
-        if (buf_check(&line, e) < 0 || cli_write_text(u->c, NULL, line.data, line.len, e) < 0)
+        if (print_answer(u, j, reply, e) < 0)
             return -1;
     } else {
         (void) fprintf(u->c->out, "%s\n",

@@ -328,6 +328,38 @@ static void addresses_and_keys_are_named(void **state)
     project_free(&p);
 }
 
+static void init_knows_what_cargo_builds_a_target_with(void **state)
+{
+    static const struct {
+        const char *target, *command, *kind;
+    } rows[] = {
+        {"speed", "command: [cargo, bench, --no-run, --bench, speed, --message-format=json]",
+         "kind: bench}"},
+        {"soak", "command: [cargo, test, --release, --no-run, --test, soak, --message-format=json]",
+         "kind: test}"},
+        {"main", "command: [cargo, build, --release, --message-format=json]", "kind: bin}"},
+    };
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    test_write_text(
+        p.repo, "Cargo.toml",
+        "[package]\nname = \"main\"\n\n[[bench]]\nname = \"speed\"\nharness = false\n\n[[test]]\n"
+        "path = \"t.rs\"\nname=\"soak\"\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        project_cleanrun(
+            &p, (const char *const[]){"init", "--target", rows[i].target, "--dry-run", NULL}, NULL,
+            &r);
+        assert_int_equal(r.code, 0);
+        if (!strstr(r.out, rows[i].command) || !strstr(r.out, rows[i].kind))
+            fail_msg("%s: %s", rows[i].target, r.out);
+        test_run_fini(&r);
+    }
+    project_free(&p);
+}
+
 static const char printing_program[] = "#include <stdio.h>\n"
                                        "int main(void)\n"
                                        "{\n"
@@ -410,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_directory_without_git_is_told_what_to_do),
         cmocka_unit_test(another_measurement_can_be_waited_for),
         cmocka_unit_test(addresses_and_keys_are_named),
+        cmocka_unit_test(init_knows_what_cargo_builds_a_target_with),
         cmocka_unit_test(what_init_writes_is_measured_and_compared),
         cmocka_unit_test(a_first_run_that_could_not_be_a_baseline_says_why),
     };
