@@ -216,7 +216,7 @@ static int status(struct cli *c, const struct cli_args *a, int *out_exit, struct
         return -1;
     if (commit_of(c, a->n_args ? a->args[0] : "HEAD", &commit, e) < 0 || !commit)
         return -1;
-    for (;;) {
+    for (bool first = true;; first = false) {
         AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
         struct timespec pause = {.tv_sec = WATCH_SECONDS};
 
@@ -224,6 +224,10 @@ static int status(struct cli *c, const struct cli_args *a, int *out_exit, struct
             return -1;
         if (!cli_has(a, "watch") || *out_exit != EXIT_PENDING)
             return 0;
+        (void) fflush(c->out); /* checked by main */
+        if (first)
+            cli_say(c, "%.12s has no verdict yet; asked again every %d s until it has one", commit,
+                    WATCH_SECONDS);
         if (nanosleep(&pause, NULL) < 0 && errno == EINTR)
             return 0;
     }

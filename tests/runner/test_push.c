@@ -734,6 +734,34 @@ static void token_files_must_be_private(void **state)
     "{\"gate\": \"" name "\", \"verdict\": \"" word "\", \"description\": \"" word                 \
     " RSS\", \"url\": \"/r/1\"}"
 
+static void status_watches_until_there_is_a_verdict(void **state)
+{
+    const char *const answers[] = {OK(CHECK("PENDING", "")), OK(CHECK("OK", GATE_ROW("g", "OK")))};
+    struct script script = {answers, 2};
+    struct command_result r;
+    struct bench b;
+    char url[64];
+    int port = 0;
+
+    (void) state;
+    bench_new(&b);
+    pid_t server = serve(&script, b.log, &port);
+
+    snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
+    const char *const argv[] = {"status",    COMMIT, "--server", url,
+                                "--project", "o/p",  "--watch",  NULL};
+
+    run_command(&command_status, argv, &r);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "PENDING"));
+    assert_non_null(strstr(r.out, "OK  1 of 1 gate"));
+    assert_non_null(strstr(r.err, "c6f068d4e70a has no verdict yet; asked again every 5 s"));
+    kill(server, SIGKILL);
+    assert_int_equal(waitpid(server, NULL, 0), server);
+    command_result_fini(&r);
+    bench_free(&b);
+}
+
 static void status_exits_by_the_worst_verdict(void **state)
 {
     static const struct {
@@ -911,6 +939,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_unreachable_server_is_an_infrastructure_error),
         cmocka_unit_test(a_token_never_goes_unencrypted_to_another_machine),
         cmocka_unit_test(token_files_must_be_private),
+        cmocka_unit_test(status_watches_until_there_is_a_verdict),
         cmocka_unit_test(status_exits_by_the_worst_verdict),
         cmocka_unit_test(status_takes_the_project_of_the_definition),
     };
