@@ -94,14 +94,13 @@ static void the_same_clean_source_is_the_same_program(void **state)
                                   .executable = {.bytes = {1}},
                                   .clean = true};
     static const struct {
-        bool clean;
         const char *baseline;
-        bool stands;
+        bool clean, stands;
     } cases[] = {
-        {true, "b", true},
-        {false, "b", false}, /* a dirty tree is not the commit */
-        {true, "c", false},  /* against another baseline it is another question */
-        {true, NULL, false},
+        {"b", true, true},
+        {"b", false, false}, /* a dirty tree is not the commit */
+        {"c", true, false},  /* against another baseline it is another question */
+        {NULL, true, false},
     };
 
     (void) state;
