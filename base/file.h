@@ -54,5 +54,7 @@ struct file_list {
     size_t n;
 };
 int file_list_at(int dirfd, size_t max, struct file_list *out, struct err *e) MUST_CHECK;
+/* The same with links, devices and sockets by their own names: for who looks after a directory and must not stop at one. */
+int file_list_all_at(int dirfd, size_t max, struct file_list *out, struct err *e) MUST_CHECK;
 void file_list_fini(struct file_list *l);
 #define AUTO_FILE_LIST __attribute__((cleanup(file_list_fini)))

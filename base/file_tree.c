@@ -162,16 +162,22 @@ static char *join(const struct buf *path, const char *name)
     return joined;
 }
 
-static int list_entry(struct walk *w, const struct dirent *entry, struct file_list *l, size_t *cap,
-                      size_t max, struct err *e)
+struct listing {
+    struct file_list *list;
+    size_t cap;
+    size_t max;
+    bool all; /* links, pipes and so on, too */
+};
+
+static int list_entry(struct walk *w, const struct dirent *entry, struct listing *l, struct err *e)
 {
     DIR *dir = walk_dir(w);
     mode_t kind = entry_kind(dir, entry, e);
 
     if (kind == 0)
         return -1;
-    if (S_ISREG(kind))
-        return list_add(l, cap, max, join(&w->path, entry->d_name), e);
+    if (S_ISREG(kind) || (l->all && !S_ISDIR(kind)))
+        return list_add(l->list, &l->cap, l->max, join(&w->path, entry->d_name), e);
     if (!S_ISDIR(kind))
         return err_set(e, ERR_INPUT, "file.kind",
                        "'%s%s' is neither a regular file nor a directory",
@@ -187,19 +193,19 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
-int file_list_at(int dirfd, size_t max, struct file_list *out, struct err *e)
+static int list_at(int dirfd, size_t max, bool all, struct file_list *out, struct err *e)
 {
     AUTO_WALK struct walk w = {.depth = 0};
     AUTO_FILE_LIST struct file_list list = {0};
+    struct listing listing = {.list = &list, .max = max, .all = all};
     struct dirent *entry = NULL;
-    size_t cap = 0;
 
     buf_init(&w.path, PATH_BYTES);
     if (walk_down(&w, dirfd, ".", LIST_DEPTH, e) < 0)
         return -1;
     do {
         if (walk_next(&w, false, &entry, e) < 0 ||
-            (entry && list_entry(&w, entry, &list, &cap, max, e) < 0))
+            (entry && list_entry(&w, entry, &listing, e) < 0))
             return -1;
     } while (entry);
     if (list.n > 0)
@@ -207,6 +213,16 @@ int file_list_at(int dirfd, size_t max, struct file_list *out, struct err *e)
     *out = list;
     list = (struct file_list){0};
     return 0;
+}
+
+int file_list_at(int dirfd, size_t max, struct file_list *out, struct err *e)
+{
+    return list_at(dirfd, max, false, out, e);
+}
+
+int file_list_all_at(int dirfd, size_t max, struct file_list *out, struct err *e)
+{
+    return list_at(dirfd, max, true, out, e);
 }
 
 /* A directory that its owner shut: openable and writable again, as far as that is ours to do. */

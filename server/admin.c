@@ -364,7 +364,11 @@ static int find_data(const char *data, struct err *e)
                        "there is no cleanrun data in '%s'; 'cleanrun-server project add' and "
                        "'serve' make it, --data says where it is",
                        data);
-    if (errno == EACCES || errno == EROFS)
+    if (errno == EROFS)
+        return err_set(e, ERR_SYS, "admin.permission",
+                       "the file system of '%s' is read-only, and every command takes a lock there",
+                       data);
+    if (errno == EACCES)
         return err_set(
             e, ERR_SYS, "admin.permission",
             "no permission to read and write the data in '%s': run this as the user that "

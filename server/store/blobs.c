@@ -93,7 +93,7 @@ int blobs_clean_spool(struct blobs *b, struct err *e)
 {
     AUTO_FILE_LIST struct file_list list = {.names = NULL};
 
-    if (file_list_at(b->spool_fd, SIZE_MAX, &list, e) < 0)
+    if (file_list_all_at(b->spool_fd, SIZE_MAX, &list, e) < 0)
         return -1;
     for (size_t i = 0; i < list.n; i++) {
         if (unlinkat(b->spool_fd, list.names[i], 0) < 0 && errno != ENOENT)
@@ -280,8 +280,8 @@ static int damaged(const struct digest *actual, struct err *e)
     return err_set(e, ERR_TRUST, "blob.damaged", "stored object has SHA-256 %s", hex);
 }
 
-/* Something else than a file stands at its place (a pipe, a socket, a link, a directory): nobody who
- * asks can help it. */
+/* Something else than a file stands at its place (a pipe, a socket, a link, a directory): nobody
+ * who asks can help it. */
 static int no_file(struct blobs *b, const char *name, struct err *e)
 {
     struct stat st;
@@ -391,7 +391,7 @@ int blobs_each(struct blobs *b,
 {
     AUTO_FILE_LIST struct file_list list = {.names = NULL};
 
-    if (file_list_at(b->objects_fd, SIZE_MAX, &list, e) < 0)
+    if (file_list_all_at(b->objects_fd, SIZE_MAX, &list, e) < 0)
         return -1;
     for (size_t i = 0; i < list.n; i++) {
         const char *name = list.names[i];

@@ -211,11 +211,33 @@ int store_read_open(struct store *s, struct store_read *r, struct err *e)
 /* Whose directory it is decides, not what the call was: says so when errno is EACCES. */
 static int refused(const char *data, const char *what, struct err *e)
 {
+    if (errno == EROFS)
+        return err_set(e, ERR_SYS, "store.permission", "%s '%s': its file system is read-only",
+                       what, data);
     return errno == EACCES
                ? err_set(e, ERR_SYS, "store.permission",
                          "%s '%s': no permission; run this as the user who owns the data", what,
                          data)
                : -1;
+}
+
+/* What is ours is opened without following links, so that whoever may write one leads nobody away;
+ * said here once, with the way out. */
+static int refuse_links(int data_fd, const char *data, struct err *e)
+{
+    static const char *const ours[] = {"cleanrun.db", "cleanrun.db-wal", "cleanrun.db-shm",
+                                       "objects",     "spool",           "serve.lock",
+                                       "write.lock",  "upkeep.lock"};
+    struct stat st;
+
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+        if (fstatat(data_fd, ours[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+            return err_set(e, ERR_INPUT, "store.link",
+                           "'%s/%s' is a symbolic link, and none is followed in a data directory: "
+                           "put the whole directory elsewhere, or mount a file system there",
+                           data, ours[i]);
+    }
+    return 0;
 }
 
 static int open_directory(struct store *s, const char *data, struct err *e)
@@ -229,6 +251,8 @@ static int open_directory(struct store *s, const char *data, struct err *e)
         return err_errno(e, "store.path", "data directory '%s'", data);
     if (file_open_dir(s->path, &s->data_fd, e) < 0)
         return refused(data, "cannot look into the data directory", e);
+    if (refuse_links(s->data_fd, s->path, e) < 0)
+        return -1;
     if (s->mode == STORE_SERVE) {
         if (open_lock(s->data_fd, "serve.lock", &s->serve_lock_fd, e) < 0)
             return refused(data, "cannot write in the data directory", e);

@@ -207,7 +207,7 @@ static int is_empty(int dirfd, bool *out, struct err *e)
 {
     AUTO_FILE_LIST struct file_list list = {.names = NULL};
 
-    if (file_list_at(dirfd, 1, &list, e) < 0) {
+    if (file_list_all_at(dirfd, 1, &list, e) < 0) {
         if (e->kind != ERR_LIMIT)
             return -1;
         *out = false;

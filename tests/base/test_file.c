@@ -313,6 +313,13 @@ static void list_refuses_links_devices_and_depth(void **state)
     assert_int_equal(mkfifoat(p->fd, "fifo", 0600), 0);
     assert_int_equal(file_list_at(p->fd, 100, &l, &e), -1);
     assert_string_equal(e.code, "file.kind");
+    assert_int_equal(symlinkat("/", p->fd, "link"), 0);
+    assert_int_equal(file_list_all_at(p->fd, 100, &l, &e), 0); /* named, never followed */
+    assert_int_equal(l.n, 2);
+    assert_string_equal(l.names[0], "fifo");
+    assert_string_equal(l.names[1], "link");
+    file_list_fini(&l);
+    assert_int_equal(unlinkat(p->fd, "link", 0), 0);
     assert_int_equal(unlinkat(p->fd, "fifo", 0), 0);
     test_write_text(p->path, "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/f", "");
     assert_int_equal(file_list_at(p->fd, 100, &l, &e), 0);

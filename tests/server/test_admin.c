@@ -682,6 +682,80 @@ static void check_finds_every_kind_of_damage(void **state)
     package_free(&run);
 }
 
+/* The directory may be reached by a link, what is in it is not. */
+static void links_in_the_data_directory_are_named(void **state)
+{
+    static const char *const names[] = {"objects", "spool", "write.lock", "cleanrun.db"};
+    struct place *p = *state;
+    AUTO_FREE char *by_link = test_join(p->dir, "by-link");
+
+    add_runner(p);
+    assert_int_equal(symlink(p->data, by_link), 0);
+    expect_text(by_link, "runner|list", 0, "metal-01");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        AUTO_FREE char *path = test_join(p->data, names[i]);
+        AUTO_FREE char *moved = test_join(p->dir, "moved");
+        AUTO_FREE char *text = NULL;
+
+        assert_int_equal(rename(path, moved), 0);
+        assert_int_equal(symlink(moved, path), 0);
+        assert_true(asprintf(&text, "/%s' is a symbolic link", names[i]) > 0);
+        expect_text(p->data, "runner|list", 2, text);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(rename(moved, path), 0);
+    }
+    expect_text(p->data, "runner|list", 0, "metal-01");
+}
+
+/* One thing that is no file hides nothing else, and is followed by nobody. */
+static void links_and_pipes_stop_no_command(void **state)
+{
+    struct place *p = *state;
+    AUTO_FREE char *object = NULL;
+    AUTO_FREE char *moved = NULL;
+    AUTO_FREE char *fifo = test_join(p->data, "objects/fifo");
+    AUTO_FREE char *link = test_join(p->data, "spool/link");
+    AUTO_FREE char *pipe = test_join(p->data, "spool/pipe");
+    AUTO_FREE char *other = NULL;
+    AUTO_FREE char *full = test_join(p->dir, "full");
+    AUTO_FREE char *in_full = test_join(p->dir, "full/link");
+    AUTO_FREE char *words = NULL;
+    AUTO_FREE char *text = NULL;
+    struct store_fixture f = {.data = p->data};
+    struct package run;
+    struct stat st;
+
+    add_runner(p);
+    store_run_of(p, &(struct package_options){.probes = 1.31}, &run);
+    assert_true(asprintf(&object, "%s/objects/%.2s/%s", p->data, run.hex, run.hex + 2) > 0);
+    moved = test_join(p->dir, "moved");
+    assert_int_equal(rename(object, moved), 0);
+    assert_int_equal(symlink(moved, object), 0);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    test_write_text(p->data, "objects/zz/strange", "x");
+    expect_text(p->data, "fsck", 5, "stored object is not a regular file");
+    expect_text(p->data, "fsck", 5, "objects/fifo is no object");
+    expect_text(p->data, "fsck", 5, "objects/zz/strange is no object");
+    expect_text(p->data, "gc|--keep|0", 0, "removed 0 uploads without a run, 0 files");
+    assert_int_equal(stat(moved, &st), 0);
+    /* What an interrupted upload left, and whoever put something there. */
+    test_write_text(p->dir, "precious", "x");
+    other = test_join(p->dir, "precious");
+    assert_int_equal(symlink(other, link), 0);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    MUST(store_open(p->data, STORE_SERVE, 1, &f.store, E));
+    store_close(f.store);
+    assert_int_equal(lstat(link, &st), -1);
+    assert_int_equal(lstat(pipe, &st), -1);
+    text = test_read_path(other, NULL);
+    assert_string_equal(text, "x");
+    assert_int_equal(mkdir(full, 0700), 0);
+    assert_int_equal(symlink("/nowhere", in_full), 0);
+    assert_true(asprintf(&words, "backup|%s", full) > 0);
+    expect_text(p->data, words, 2, "not empty");
+    package_free(&run);
+}
+
 static void collecting_keeps_what_runs_name(void **state)
 {
     struct place *p = *state;
@@ -763,6 +837,8 @@ int main(void)
         T(another_policy_is_approved_only_when_that_is_said),
         T(history_is_imported_and_never_judges),
         T(check_finds_every_kind_of_damage),
+        T(links_in_the_data_directory_are_named),
+        T(links_and_pipes_stop_no_command),
         T(collecting_keeps_what_runs_name),
         T(copy_can_be_restored),
     };
