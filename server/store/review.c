@@ -117,10 +117,11 @@ static int check_runner(struct db *d, const struct store_run *run, struct err *e
     return 0;
 }
 
-static int current_id(struct db *d, const struct store_run *run, char out[MANAGE_ID_SIZE],
-                      struct err *e)
+/* The baseline that judges, or with SQL_BASELINE_RETIRED_LAST the one that did; "": none. */
+static int find_id(struct db *d, enum sql which, const struct store_run *run,
+                   char out[MANAGE_ID_SIZE], struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(d, SQL_BASELINE_CURRENT);
+    AUTO_QUERY struct query q = query_begin(d, which);
     bool row = false;
 
     out[0] = '\0';
@@ -169,6 +170,20 @@ static int exists(struct db *d, const char *id, bool *out, struct err *e)
     return query_step(&q, out, e);
 }
 
+/* Its policy is the reviewed one; so is that of a baseline that was retired without a successor: or
+ * retiring would let any policy in behind it. */
+static int check_policy(struct db *d, const struct store_run *run, const char *before,
+                        const struct definition *policy, struct err *e)
+{
+    char retired[MANAGE_ID_SIZE] = "";
+
+    if (!before[0] && find_id(d, SQL_BASELINE_RETIRED_LAST, run, retired, e) < 0)
+        return -1;
+    if (!before[0] && !retired[0])
+        return 0;
+    return policy_change_check(d, before[0] ? before : retired, policy, e);
+}
+
 static int promote(struct store *s, const struct store_run *run, const struct row *r,
                    const struct definition *policy, struct err *e)
 {
@@ -177,12 +192,13 @@ static int promote(struct store *s, const struct store_run *run, const struct ro
     bool known = false;
 
     if (store_write_open(s, &w, e) < 0 || check_runner(w.db, run, e) < 0 ||
-        current_id(w.db, run, before, e) < 0 || exists(w.db, r->id, &known, e) < 0)
+        find_id(w.db, SQL_BASELINE_CURRENT, run, before, e) < 0 ||
+        exists(w.db, r->id, &known, e) < 0)
         return -1;
     if (strcmp(before, r->id) == 0)
         return err_set(e, ERR_CONFLICT, "review.current", "%s is the current baseline already",
                        r->id);
-    if (before[0] && !r->review->new_policy && policy_change_check(w.db, before, policy, e) < 0)
+    if (!r->review->new_policy && check_policy(w.db, run, before, policy, e) < 0)
         return -1;
     if (step_down(w.db, run, e) < 0 || (known ? restore(w.db, r->id, e) : insert(w.db, r, e)) < 0)
         return -1;

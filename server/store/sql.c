@@ -288,6 +288,11 @@ static const struct sql_statement statements[SQL_MAX] = {
                               "WHERE b.project = ? AND b.gate = ? AND b.class = ?"
                               " AND b.current = 1",
                               false},
+    [SQL_BASELINE_RETIRED_LAST] = {"SELECT " BASELINE_COLUMNS BASELINE_FROM
+                                   "WHERE b.project = ? AND b.gate = ? AND b.class = ?"
+                                   " AND b.retired_us > 0"
+                                   " ORDER BY b.retired_us DESC, b.id DESC LIMIT 1",
+                                   false},
     [SQL_BASELINES_OF_GATE] = {"SELECT " BASELINE_COLUMNS BASELINE_FROM
                                "WHERE b.project = ? AND b.gate = ?"
                                " ORDER BY b.current DESC, b.at_us DESC, b.id DESC LIMIT ?",

@@ -477,6 +477,8 @@ static void another_policy_is_approved_only_when_that_is_said(void **state)
     static const struct package_options runs[] = {
         {.probes = 1.31}, {.probes = 1.31, .executable = 2, .tolerance_pct = 100000}};
     AUTO_FREE char *said = NULL;
+    AUTO_FREE char *retire = NULL;
+    char id[2][32];
     char words[2][512];
     char *err = NULL;
 
@@ -488,6 +490,7 @@ static void another_policy_is_approved_only_when_that_is_said(void **state)
         assert_true(snprintf(words[i], sizeof(words[i]),
                              "baseline|approve|%s|--project|%s|--gate|%s|--reviewer|r|--reason|why",
                              run.run, PACKAGE_PROJECT, PACKAGE_GATE) > 0);
+        (void) snprintf(id[i], sizeof(id[i]), "%s", run.run);
         package_free(&run);
     }
     expect_text(p->data, words[0], 0, NULL);
@@ -495,6 +498,12 @@ static void another_policy_is_approved_only_when_that_is_said(void **state)
     expect_text(p->data, words[1], 2, "--new-policy");
     assert_true(asprintf(&said, "%s|--new-policy", words[1]) > 0);
     expect_text(p->data, said, 0, NULL);
+    /* Retiring the current one lets no other policy in. */
+    assert_true(asprintf(&retire, "baseline|retire|b-%s|--project|%s|--reviewer|r|--reason|gone",
+                         id[1], PACKAGE_PROJECT) > 0);
+    expect_text(p->data, retire, 0, NULL);
+    expect_text(p->data, words[0], 2, "--new-policy");
+    expect_text(p->data, words[1], 0, NULL);
     /* And back: that is another policy than the current one again. */
     assert_int_equal(admin(p->data, words[0], NULL, &err), 2);
     assert_non_null(strstr(err, "tolerance_pct"));
