@@ -1,6 +1,9 @@
 /* What one audit found, as its document (cleanrun-audit/1, audit.h). */
+#include <string.h>
+
 #include "audit/parts.h"
 #include "base/json_in.h"
+#include "base/limits.h"
 #include "experiment/pointer.h"
 
 #define AUDIT_SCHEMA "cleanrun-audit/1"
@@ -79,8 +82,8 @@ static void add_only(struct json_doc *d, cJSON *list, const struct tree *t, cons
 static void add_coverage(struct json_doc *d, const struct audit_input *in, const struct policy *p,
                          struct findings *f)
 {
-    const struct tree *baseline = in->baseline.tree;
-    const struct tree *current = in->current.tree;
+    const struct tree *baseline = f->over ? NULL : in->baseline.tree;
+    const struct tree *current = f->over ? NULL : in->current.tree;
     cJSON *made = json_add_object(d, NULL, "coverage");
     cJSON *list = NULL;
 
@@ -158,19 +161,16 @@ static enum verdict verdict_of(const struct findings *f)
     return f->regression ? VERDICT_REGRESSION : VERDICT_OK;
 }
 
-int audit_document(const struct audit_input *in, const struct policy *p, struct findings *f, struct audit *out,
-                   struct err *e)
+static int build(const struct audit_input *in, const struct policy *p, struct findings *f, struct json_doc *d,
+                 struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc doc = { 0 };
-    struct json_doc *d = &doc;
-    enum verdict verdict = verdict_of(f);
     cJSON *made = NULL;
 
     if (findings_ok(f, e) < 0 || findings_sort_reasons(f, e) < 0)
         return -1;
     json_doc_init_object(d);
     json_add_string(d, NULL, "schema", AUDIT_SCHEMA);
-    json_add_string(d, NULL, "verdict", verdict_word(verdict));
+    json_add_string(d, NULL, "verdict", verdict_word(verdict_of(f)));
     json_add_string(d, NULL, "gate", in->policy->gate);
     made = json_add_object(d, NULL, "definition");
     add_hex(d, made, "experiment_sha256", &in->policy->experiment_digest);
@@ -187,7 +187,73 @@ int audit_document(const struct audit_input *in, const struct policy *p, struct 
     (void) json_add(d, NULL, "comparisons", STEAL(f->comparisons));
     add_identity(d, f);
     add_coverage(d, in, p, f);
-    out->document = json_doc_take(d, e);
+    return 0;
+}
+
+enum {
+    SIDES_BYTES = 32 << 10, /* ids, digests and names of the two sides, which runner and server do not call alike */
+    LATER_BYTES = 100,      /* how much longer a comparison with other numbers may be than one of a run with itself */
+};
+
+static size_t lines_of(const struct buf *b)
+{
+    size_t n = 0;
+
+    for (const char *p = b->data; p && (p = memchr(p, '\n', b->len - (size_t) (p - b->data))); p++)
+        n++;
+    return n;
+}
+
+/* Whether the document, as it is stored, is one that every reader takes. The same findings always get the same answer,
+ * whatever the sides are called. */
+static bool fits(const cJSON *document, const struct findings *f)
+{
+    size_t bytes = SIDES_BYTES + (f->self ? f->made * LATER_BYTES : 0);
+    const cJSON *part = NULL;
+
+    cJSON_ArrayForEach(part, document)
+    {
+        AUTO_BUF struct buf b = { 0 };
+
+        if (strcmp(part->string, "baseline") == 0 || strcmp(part->string, "current") == 0)
+            continue;
+        buf_init(&b, LIMIT_JSON_DOCUMENT);
+        json_write(&b, part, JSON_PRETTY);
+        bytes += b.len + 2 * lines_of(&b) + strlen(part->string) + sizeof "\"\": ,\n";
+        if (b.failed || bytes > LIMIT_JSON_DOCUMENT)
+            return false;
+    }
+    return true;
+}
+
+int audit_document(const struct audit_input *in, const struct policy *p, struct findings *f, struct audit *out,
+                   struct err *e)
+{
+    AUTO_JSON_DOC struct json_doc doc = { 0 };
+    AUTO_JSON cJSON *made = NULL;
+    enum verdict verdict = verdict_of(f); /* before build takes the lists */
+
+    if (!f->over) {
+        if (build(in, p, f, &doc, e) < 0)
+            return -1;
+        made = json_doc_take(&doc, e);
+        if (!made)
+            return -1;
+        f->over = !fits(made, f);
+    }
+    if (f->over) {
+        json_free(STEAL(made));
+        json_doc_fini(&doc);
+        if (findings_too_many(f, e) < 0)
+            return -1;
+        verdict = verdict_of(f);
+        if (build(in, p, f, &doc, e) < 0)
+            return -1;
+        made = json_doc_take(&doc, e);
+    }
+    if (!made)
+        return -1;
     out->verdict = verdict;
-    return out->document ? 0 : -1;
+    out->document = STEAL(made);
+    return 0;
 }

@@ -7,7 +7,6 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "base/num.h"
-#include "experiment/pointer.h"
 
 struct preparation {
     const struct policy_metric *metric;
@@ -68,77 +67,92 @@ static bool usable(const struct preparation *p, const struct compared *c)
     return false;
 }
 
-static int add(struct preparation *p, const char *pointer, struct err *e)
+/* Grows by doubling: capacity is the power of two that holds n, at least 16. */
+static int keep(struct compared_list *l, const struct compared *c, struct err *e)
+{
+    if (l->n == 0 || (l->n >= 16 && (l->n & (l->n - 1)) == 0)) {
+        struct compared *grown = reallocarray(l->items, l->n == 0 ? 16 : l->n * 2, sizeof *grown);
+
+        if (!grown)
+            return no_memory(e);
+        l->items = grown;
+    }
+    l->items[l->n++] = *c;
+    return 0;
+}
+
+/* One member, with what the two reports say. */
+static int add(struct preparation *p, const char *pointer, const cJSON *baseline, const cJSON *current, struct err *e)
 {
     struct compared c = { .metric = p->metric,
                           .pointer = strdup(pointer),
                           .label = pointer_label(p->metric->label, p->metric->pointer, pointer),
-                          .baseline = pointer_get(p->pair->baseline, pointer),
-                          .current = pointer_get(p->pair->current, pointer) };
-    struct compared *grown = NULL;
-    bool keep = false;
+                          .baseline = baseline,
+                          .current = current };
+    bool comparable = false;
+    int rc = 0;
 
     if (p->pair->inferred && p->metric->fallback && is_unknown(c.baseline)) {
         c.from = p->metric->fallback;
         c.baseline = pointer_get(p->pair->baseline, p->metric->fallback);
     }
-    keep = c.pointer && c.label && usable(p, &c);
-    if (p->metric->gated || keep)
-        p->f->expected++;
-    if (keep) {
-        if (p->metric->gated)
-            p->gated++;
-        grown = realloc(p->out->items, (p->out->n + 1) * sizeof *grown);
-        if (grown) {
-            p->out->items = grown;
-            grown[p->out->n++] = c;
-            return 0;
+    if (!c.pointer || !c.label) {
+        rc = no_memory(e);
+    } else {
+        comparable = usable(p, &c);
+        if (p->metric->gated || comparable) {
+            p->f->expected++;
+            findings_expect(p->f, 1);
         }
+        if (comparable && p->metric->gated)
+            p->gated++;
+        if (comparable && !p->f->over)
+            rc = keep(p->out, &c, e);
     }
-    if (c.pointer && c.label && !keep) {
+    if (rc < 0 || !comparable || p->f->over) {
         free(c.pointer);
         free(c.label);
-        return 0;
     }
-    free(c.pointer);
-    free(c.label);
-    return no_memory(e);
+    return rc;
 }
 
-static void note_ungated(struct preparation *p, const char *pointer)
+static void note_ungated(struct preparation *p, const struct pointer_match *m)
 {
     struct json_doc *d = &p->f->marks;
-    cJSON *row = json_add_object(d, p->f->ungated, NULL);
+    cJSON *row = NULL;
 
+    findings_expect(p->f, 1);
+    if (!findings_room(p->f, strlen(p->pair->path) + strlen(m->pointer)))
+        return;
+    row = json_add_object(d, p->f->ungated, NULL);
+    if (!row)
+        return;
     json_add_string(d, row, "path", p->pair->path);
-    json_add_string(d, row, "metric", pointer);
-    json_add_copy(d, row, "current", pointer_get(p->pair->current, pointer));
-}
-
-static bool listed(const struct pointer_list *l, const char *pointer)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->items[i], pointer) == 0)
-            return true;
-    return false;
+    json_add_string(d, row, "metric", m->pointer);
+    p->f->bytes += value_add_bounded(d, row, "current", m->value, VALUE_BYTES_MAX);
 }
 
 /* The baseline's members are the closed set; what only the current run has is listed as ungated. */
 static int add_pattern(struct preparation *p, struct err *e)
 {
-    AUTO_POINTER_LIST struct pointer_list baseline = { 0 };
-    AUTO_POINTER_LIST struct pointer_list current = { 0 };
+    AUTO_EXPANDED struct expanded x = { 0 };
 
-    if (pointer_expand(p->pair->baseline, p->metric->pointer, &baseline, e) < 0 ||
-        pointer_expand(p->pair->current, p->metric->pointer, &current, e) < 0)
+    if (expand_pair(p->pair, p->metric->pointer, p->f, &x, e) < 0)
         return -1;
-    for (size_t i = 0; i < baseline.n; i++)
-        if (add(p, baseline.items[i], e) < 0)
+    if (x.refused) {
+        p->f->expected++;
+        return 0;
+    }
+    for (size_t i = 0; i < x.baseline.n && !p->f->over; i++) {
+        const struct pointer_match *m = &x.baseline.items[i];
+
+        if (add(p, m->pointer, m->value, pointer_list_get(&x.current, m->pointer), e) < 0)
             return -1;
-    for (size_t i = 0; i < current.n; i++)
-        if (!listed(&baseline, current.items[i]))
-            note_ungated(p, current.items[i]);
-    if (baseline.n == 0 && p->metric->gated) {
+    }
+    for (size_t i = 0; i < x.current.n && !p->f->over; i++)
+        if (!pointer_list_get(&x.baseline, x.current.items[i].pointer))
+            note_ungated(p, &x.current.items[i]);
+    if (x.baseline.n == 0 && p->metric->gated) {
         struct finding what = { .code = "NC-METRIC-MISSING", .path = p->pair->path, .field = p->metric->pointer };
 
         p->f->expected++;
@@ -148,6 +162,15 @@ static int add_pattern(struct preparation *p, struct err *e)
     return 0;
 }
 
+static int add_metric(struct preparation *p, struct err *e)
+{
+    const char *pointer = p->metric->pointer;
+
+    if (pointer_is_pattern(pointer))
+        return add_pattern(p, e);
+    return add(p, pointer, pointer_get(p->pair->baseline, pointer), pointer_get(p->pair->current, pointer), e);
+}
+
 int compare_prepare(const struct policy *p, const struct pair *pair, struct findings *f, struct compared_list *out,
                     struct err *e)
 {
@@ -155,15 +178,15 @@ int compare_prepare(const struct policy *p, const struct pair *pair, struct find
     bool any_missing = false;
     size_t before = f->expected;
 
-    for (size_t i = 0; i < p->n_metrics; i++) {
+    for (size_t i = 0; i < p->n_metrics && !f->over; i++) {
         prep.metric = &p->metrics[i];
         if (!policy_applies(prep.metric->reports, pair->path))
             continue;
-        if ((pointer_is_pattern(prep.metric->pointer) ? add_pattern(&prep, e) : add(&prep, prep.metric->pointer, e)) < 0)
+        if (add_metric(&prep, e) < 0)
             return -1;
     }
     any_missing = f->expected - before > out->n;
-    if (prep.gated == 0 && !any_missing) {
+    if (prep.gated == 0 && !any_missing && !f->over) {
         struct finding what = { .code = "NC-METRIC-NONE", .path = pair->path };
 
         findings_reason(f, &what, "no gated metric of the definition applies to this report: zero comparisons");
@@ -210,8 +233,13 @@ void compare_rows(const char *path, const struct compared_list *l, struct findin
         const struct compared *c = &l->items[i];
         const struct policy_metric *m = c->metric;
         struct judged j = compare_judge(m, c->baseline->valuedouble, c->current->valuedouble);
-        cJSON *row = json_add_object(d, f->comparisons, NULL);
+        cJSON *row = NULL;
 
+        if (!findings_room(f, strlen(path) + strlen(c->pointer) + strlen(c->label) + strlen(m->unit)))
+            return;
+        row = json_add_object(d, f->comparisons, NULL);
+        if (!row)
+            return;
         json_add_string(d, row, "path", path);
         json_add_string(d, row, "metric", c->pointer);
         json_add_string(d, row, "label", c->label);

@@ -52,17 +52,57 @@ int findings_ok(const struct findings *f, struct err *e)
     return f->marks.failed ? no_memory(e) : 0;
 }
 
+enum { ROW_BYTES = 100 /* keys, quotes and lines of a row, at least */, REASON_TEXT_MAX = 4 << 10 };
+
+bool findings_room(struct findings *f, size_t bytes)
+{
+    if (f->over)
+        return false;
+    f->bytes += bytes + ROW_BYTES;
+    f->over = f->bytes > LIMIT_JSON_DOCUMENT;
+    return !f->over;
+}
+
+void findings_expect(struct findings *f, size_t n)
+{
+    f->listed += n;
+    f->over = f->over || f->listed > LIMIT_COMPARISONS;
+}
+
+static size_t length(const char *s)
+{
+    return s ? strlen(s) : 0;
+}
+
+/* Text of any length, as much of it as a reason shows. */
+static void put_text(struct buf *out, const char *format, va_list ap)
+{
+    AUTO_BUF struct buf whole = { 0 };
+
+    buf_init(&whole, LIMIT_CANONICAL);
+    buf_vprintf(&whole, format, ap);
+    if (whole.failed)
+        buf_fail(out, whole.failure);
+    else
+        value_cut(out, whole.data ? whole.data : "", REASON_TEXT_MAX);
+}
+
 void findings_reason(struct findings *f, const struct finding *what, const char *format, ...)
 {
     struct json_doc *d = &f->marks;
-    cJSON *reason = json_add_object(d, f->reasons, NULL);
+    cJSON *reason = NULL;
     AUTO_BUF struct buf text = { 0 };
     va_list ap;
 
-    buf_init(&text, LIMIT_KIB(4));
+    if (!what->path)
+        f->refused_all = true;
+    buf_init(&text, (size_t) REASON_TEXT_MAX + 8);
     va_start(ap, format);
-    buf_vprintf(&text, format, ap);
+    put_text(&text, format, ap);
     va_end(ap);
+    if (!findings_room(f, text.len + length(what->path) + length(what->field)))
+        return;
+    reason = json_add_object(d, f->reasons, NULL);
     if (!reason || text.failed) {
         d->failed = true;
         return;
@@ -70,13 +110,40 @@ void findings_reason(struct findings *f, const struct finding *what, const char 
     json_add_string(d, reason, "code", what->code);
     json_add_string(d, reason, "path", what->path);
     json_add_string(d, reason, "field", what->field);
-    value_add_bounded(d, reason, "baseline", what->baseline, VALUE_BYTES_MAX);
-    value_add_bounded(d, reason, "current", what->current, VALUE_BYTES_MAX);
+    f->bytes += value_add_bounded(d, reason, "baseline", what->baseline, VALUE_BYTES_MAX);
+    f->bytes += value_add_bounded(d, reason, "current", what->current, VALUE_BYTES_MAX);
     if (what->elements && what->elements->list)
-        value_add_elements(d, reason, what->elements);
+        f->bytes += value_add_elements(d, reason, what->elements);
     json_add_string(d, reason, "text", text.data ? text.data : "");
-    if (!what->path)
-        f->refused_all = true;
+}
+
+int findings_too_many(struct findings *f, struct err *e)
+{
+    struct finding what = { .code = f->invalid ? "IN-JSON" : "NC-TOO-MANY" };
+    struct findings fresh;
+
+    if (findings_init(&fresh, e) < 0)
+        return -1;
+    fresh.expected = f->expected;
+    fresh.listed = f->listed;
+    fresh.self = f->self;
+    fresh.invalid = f->invalid;
+    if (f->invalid)
+        findings_reason(&fresh, &what, "required reports of a side cannot be read, more than can be listed");
+    else if (f->listed > LIMIT_COMPARISONS)
+        findings_reason(&fresh, &what,
+                        "the metrics of the definition give more than %d comparisons of %s reports: let the reports hold "
+                        "fewer members, or let the definition name only those that count",
+                        LIMIT_COMPARISONS, f->self ? "this run's" : "these");
+    else
+        findings_reason(&fresh, &what,
+                        "the comparison of %s reports takes more than the %zu bytes of a document: let the reports hold "
+                        "fewer, shorter members, or let the definition name only those that count",
+                        f->self ? "this run's" : "these", LIMIT_JSON_DOCUMENT);
+    fresh.over = true; /* and that is all */
+    findings_fini(f);
+    *f = fresh;
+    return 0;
 }
 
 const char *findings_both(const struct findings *f)

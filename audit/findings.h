@@ -22,9 +22,12 @@ struct findings {
     cJSON *ungated;
     cJSON *paths;
     size_t expected;
+    size_t listed; /* expected ones, and members that are not gated: at most LIMIT_COMPARISONS */
     size_t made;
     bool regression;
     bool self;        /* one run stands on both sides (audit_would_compare) */
+    size_t bytes;     /* about what the rows take, so that no more is built than a document may hold */
+    bool over;        /* it is more than a document may hold: NC-TOO-MANY, and nothing is listed */
     bool invalid;     /* a side's evidence is broken: no comparison, and the verdict is INVALID */
     bool refused_all; /* a reason without a report path stands: no number anywhere */
     struct json_doc marks; /* its `failed` is the sticky failure */
@@ -44,6 +47,13 @@ struct finding {
     const cJSON *current;
     const struct value_elements *elements; /* in what the two differ, or NULL */
 };
+/* Takes room for a row of about so many bytes; false when there is none, and then nothing is added any more. */
+bool findings_room(struct findings *f, size_t bytes);
+/* One comparison more is expected (or a member listed as not gated). */
+void findings_expect(struct findings *f, size_t n);
+/* Empties the lists for the one reason that stands when all of it is too much for a document. */
+int findings_too_many(struct findings *f, struct err *e) MUST_CHECK;
+/* Nothing is added when there is no room. */
 void findings_reason(struct findings *f, const struct finding *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* "on both sides", or "in this run" when both are one run. */

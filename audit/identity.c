@@ -20,6 +20,8 @@ struct field {
     const struct policy_identity *rule;
     const struct pair *pair;
     const char *pointer; /* plain */
+    const cJSON *within_baseline; /* the container of the rule's `within`, or NULL */
+    const cJSON *within_current;
     struct side baseline;
     struct side current;
 };
@@ -67,13 +69,13 @@ static const char *malformed(const struct policy_identity *rule, const cJSON *v)
     return NULL;
 }
 
-static struct side look(const struct field *f, const cJSON *report, const cJSON *inferred)
+/* The value that a report (or an inference) gives the field; container: what the field is within, or NULL. */
+static struct side look(const struct field *f, const cJSON *reported, const cJSON *container, const cJSON *inferred)
 {
-    const cJSON *container = f->rule->within ? pointer_get(report, f->rule->within) : NULL;
     struct side s = { .value = inferred ? json_get(inferred, f->pointer) : NULL, .state = STATE_UNKNOWN };
 
     if (!s.value)
-        s.value = pointer_get(report, f->pointer);
+        s.value = reported;
     if (s.value && !cJSON_IsNull(s.value)) {
         s.why = malformed(f->rule, s.value);
         s.state = s.why ? STATE_MALFORMED : STATE_KNOWN;
@@ -98,10 +100,16 @@ static struct finding finding_of(const struct field *f, const char *code)
                               .current = f->current.value };
 }
 
+/* NULL when there is no room, or no memory (which stays in the marks). */
 static cJSON *row(struct findings *out, cJSON *list, const struct field *f)
 {
-    cJSON *made = json_add_object(&out->marks, list, NULL);
+    cJSON *made = NULL;
 
+    if (!findings_room(out, strlen(f->pair->path) + strlen(f->pointer) + (f->rule->label ? strlen(f->rule->label) : 0)))
+        return NULL;
+    made = json_add_object(&out->marks, list, NULL);
+    if (!made)
+        return NULL;
     json_add_string(&out->marks, made, "path", f->pair->path);
     json_add_string(&out->marks, made, "field", f->pointer);
     json_add_string(&out->marks, made, "label", f->rule->label);
@@ -153,18 +161,29 @@ static int say_different(const struct field *f, struct findings *out, struct err
     what.elements = whole ? NULL : &elements;
     findings_reason(out, &what, "%s differs: %s", label_of(f), text.data);
     made = row(out, out->different, f);
-    value_add_bounded(&out->marks, made, "baseline", f->baseline.value, VALUE_BYTES_MAX);
-    value_add_bounded(&out->marks, made, "current", f->current.value, VALUE_BYTES_MAX);
+    if (!made)
+        return 0;
+    out->bytes += value_add_bounded(&out->marks, made, "baseline", f->baseline.value, VALUE_BYTES_MAX);
+    out->bytes += value_add_bounded(&out->marks, made, "current", f->current.value, VALUE_BYTES_MAX);
     json_add_string(&out->marks, made, "why", f->rule->why);
     if (!whole)
-        value_add_elements(&out->marks, made, &elements);
+        out->bytes += value_add_elements(&out->marks, made, &elements);
     return 0;
 }
 
-static int compare_field(struct field *f, struct findings *out, struct err *e)
+static void say_equal(const struct field *f, struct findings *out)
 {
-    f->baseline = look(f, f->pair->baseline, f->pair->inferred);
-    f->current = look(f, f->pair->current, NULL);
+    cJSON *made = row(out, out->equal, f);
+
+    if (made)
+        out->bytes += value_add_bounded(&out->marks, made, "value", f->baseline.value, VALUE_BYTES_MAX);
+}
+
+/* baseline, current: what the reports say. */
+static int compare_field(struct field *f, const cJSON *baseline, const cJSON *current, struct findings *out, struct err *e)
+{
+    f->baseline = look(f, baseline, f->within_baseline, f->pair->inferred);
+    f->current = look(f, current, f->within_current, NULL);
     if (f->baseline.state == STATE_MALFORMED || f->current.state == STATE_MALFORMED) {
         say_malformed(f, out);
     } else if (f->baseline.state == STATE_UNKNOWN && f->current.state == STATE_UNKNOWN && f->rule->may_lack &&
@@ -175,45 +194,55 @@ static int compare_field(struct field *f, struct findings *out, struct err *e)
     } else if (!json_equal(f->baseline.value, f->current.value)) {
         return say_different(f, out, e);
     } else {
-        value_add_bounded(&out->marks, row(out, out->equal, f), "value", f->baseline.value, VALUE_BYTES_MAX);
+        say_equal(f, out);
     }
     return 0;
 }
 
-static int compare_plain(const struct policy_identity *rule, const struct pair *pair, const char *pointer,
-                         struct findings *out, struct err *e)
+static struct field field_of(const struct policy_identity *rule, const struct pair *pair)
 {
-    struct field f = { .rule = rule, .pair = pair, .pointer = pointer };
-
-    return compare_field(&f, out, e);
+    return (struct field) {
+        .rule = rule,
+        .pair = pair,
+        .pointer = rule->pointer,
+        .within_baseline = rule->within ? pointer_get(pair->baseline, rule->within) : NULL,
+        .within_current = rule->within ? pointer_get(pair->current, rule->within) : NULL,
+    };
 }
 
-static bool listed(const struct pointer_list *l, const char *pointer)
+static int compare_plain(const struct policy_identity *rule, const struct pair *pair, struct findings *out,
+                         struct err *e)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->items[i], pointer) == 0)
-            return true;
-    return false;
+    struct field f = field_of(rule, pair);
+
+    return compare_field(&f, pointer_get(pair->baseline, rule->pointer), pointer_get(pair->current, rule->pointer), out,
+                         e);
 }
 
 /* Every member that either side has must be known and equal on both. */
 static int compare_pattern(const struct policy_identity *rule, const struct pair *pair, struct findings *out,
                            struct err *e)
 {
-    AUTO_POINTER_LIST struct pointer_list baseline = { 0 };
-    AUTO_POINTER_LIST struct pointer_list current = { 0 };
+    struct field f = field_of(rule, pair);
+    AUTO_EXPANDED struct expanded x = { 0 };
 
-    if (pointer_expand(pair->baseline, rule->pointer, &baseline, e) < 0 ||
-        pointer_expand(pair->current, rule->pointer, &current, e) < 0)
+    if (expand_pair(pair, rule->pointer, out, &x, e) < 0)
         return -1;
-    for (size_t i = 0; i < baseline.n; i++)
-        if (compare_plain(rule, pair, baseline.items[i], out, e) < 0)
+    if (x.refused)
+        return 0;
+    for (size_t i = 0; i < x.baseline.n; i++) {
+        f.pointer = x.baseline.items[i].pointer;
+        if (compare_field(&f, x.baseline.items[i].value, pointer_list_get(&x.current, f.pointer), out, e) < 0)
             return -1;
-    for (size_t i = 0; i < current.n; i++)
-        if (!listed(&baseline, current.items[i]) && compare_plain(rule, pair, current.items[i], out, e) < 0)
+    }
+    for (size_t i = 0; i < x.current.n; i++) {
+        f.pointer = x.current.items[i].pointer;
+        if (!pointer_list_get(&x.baseline, f.pointer) &&
+            compare_field(&f, NULL, x.current.items[i].value, out, e) < 0)
             return -1;
-    if (baseline.n == 0 && current.n == 0)
-        return compare_plain(rule, pair, rule->pointer, out, e);
+    }
+    if (x.baseline.n == 0 && x.current.n == 0)
+        return compare_plain(rule, pair, out, e);
     return 0;
 }
 
@@ -221,7 +250,7 @@ int identity_compare(const struct policy *p, const struct pair *pair, struct fin
 {
     size_t applied = 0;
 
-    for (size_t i = 0; i < p->n_identity; i++) {
+    for (size_t i = 0; i < p->n_identity && !f->over; i++) {
         const struct policy_identity *rule = &p->identity[i];
         int rc = 0;
 
@@ -229,11 +258,11 @@ int identity_compare(const struct policy *p, const struct pair *pair, struct fin
             continue;
         applied++;
         rc = pointer_is_pattern(rule->pointer) ? compare_pattern(rule, pair, f, e)
-                                               : compare_plain(rule, pair, rule->pointer, f, e);
+                                               : compare_plain(rule, pair, f, e);
         if (rc < 0)
             return -1;
     }
-    if (applied == 0) {
+    if (applied == 0 && !f->over) {
         struct finding what = { .code = "NC-IDENTITY-MISSING", .path = pair->path };
 
         findings_reason(f, &what, "no identity field of the definition applies to this report");

@@ -8,6 +8,7 @@
 #include "audit/findings.h"
 #include "audit/policy.h"
 #include "base/buf.h"
+#include "experiment/pointer.h"
 
 /* comparable.c: class, mode, source, definition, facts, conditioning of two manifests; unit and direction of the sides'
  * own definitions against the judging policy. Without a manifest on both sides only the latter. */
@@ -34,6 +35,18 @@ struct pair {
 int identity_compare(const struct policy *p, const struct pair *pair, struct findings *f, struct err *e) MUST_CHECK;
 /* windows.c: evidence of covered windows on one pair. */
 void windows_check(const struct policy *p, const struct pair *pair, struct findings *f);
+
+/* expand.c: what a pattern matches in the two reports of a pair. A side with more than can be told is a reason, and then
+ * both lists are empty. */
+struct expanded {
+    struct pointer_list baseline;
+    struct pointer_list current;
+    bool refused;
+};
+int expand_pair(const struct pair *pair, const char *pattern, struct findings *f, struct expanded *out,
+                struct err *e) MUST_CHECK;
+void expanded_fini(struct expanded *x);
+#define AUTO_EXPANDED __attribute__((cleanup(expanded_fini)))
 
 /* compare.c: one metric member that is to be compared. */
 struct compared {
@@ -80,14 +93,15 @@ int value_differences(const char *pointer, const cJSON *baseline, const cJSON *c
                       struct err *e) MUST_CHECK;
 void value_elements_fini(struct value_elements *v);
 #define AUTO_VALUE_ELEMENTS __attribute__((cleanup(value_elements_fini)))
-/* Adds `elements` (and elements_omitted) to a row. */
-void value_add_elements(struct json_doc *d, cJSON *parent, const struct value_elements *v);
+/* Adds `elements` (and elements_omitted) to a row. Returns about how many bytes were added. */
+size_t value_add_elements(struct json_doc *d, cJSON *parent, const struct value_elements *v);
 /* One of the list for people, without the first `skip` bytes of its field: "/1/value 20 → 30", "/3 hot removed". */
 void value_element_text(struct buf *out, const cJSON *element, size_t skip, size_t max);
 /* The first three, and how many more there are. */
 void value_elements_text(struct buf *out, const struct value_elements *v, size_t skip, size_t max);
-/* A copy of v, or {"omitted": {bytes, sha256}} of its compact text when that is longer than max. NULL v: nothing. */
-void value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v, size_t max);
-enum { VALUE_BYTES_MAX = 16 << 10 }; /* of one raw value in a document */
+/* A copy of v, or {"omitted": {bytes, sha256}} of its compact text when that is longer than max, or v is nested too deeply for
+ * a document that holds it. NULL v: nothing. Returns about how many bytes were added. */
+size_t value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v, size_t max);
+enum { VALUE_BYTES_MAX = 16 << 10, VALUE_DEPTH_MAX = 8 }; /* of one raw value in a document */
 /* Copies at most max bytes of s, cut at a UTF-8 border with "…". */
 void value_cut(struct buf *out, const char *s, size_t max);

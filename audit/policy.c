@@ -330,6 +330,17 @@ bool policy_requires(const struct policy *p, const char *path)
            bsearch(&path, p->required, p->n_required, sizeof *p->required, compare_text) != NULL;
 }
 
+/* Of a sorted list every text once; returns how many there are. */
+static size_t without_twins(const char **list, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || strcmp(list[kept - 1], list[i]) != 0)
+            list[kept++] = list[i];
+    return kept;
+}
+
 int policy_add_required(struct policy *p, const cJSON *manifest, struct err *e)
 {
     const cJSON *paths = json_get(manifest, "comparison_paths");
@@ -345,14 +356,13 @@ int policy_add_required(struct policy *p, const cJSON *manifest, struct err *e)
 
         if (!cJSON_IsString(item))
             return err_set(e, ERR_INPUT, "audit.baseline", "a comparison path of the baseline manifest is no text");
-        if (policy_requires(p, item->valuestring))
-            continue;
         grown = reallocarray(p->required, p->n_required + 1, sizeof *grown);
         if (!grown)
             return no_memory(e);
         p->required = grown;
         p->required[p->n_required++] = item->valuestring;
-        qsort(p->required, p->n_required, sizeof *p->required, compare_text);
     }
+    qsort(p->required, p->n_required, sizeof *p->required, compare_text);
+    p->n_required = without_twins(p->required, p->n_required);
     return 0;
 }

@@ -40,7 +40,25 @@ void value_text(struct buf *out, const cJSON *v, size_t max)
     value_cut(out, all.failed || !all.data ? "…" : all.data, max);
 }
 
-void value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v, size_t max)
+/* Depth is counted down. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static bool is_deeper(const cJSON *v, size_t levels)
+{
+    const cJSON *item = NULL;
+
+    if (!cJSON_IsArray(v) && !cJSON_IsObject(v))
+        return false;
+    if (levels == 0)
+        return true;
+    cJSON_ArrayForEach(item, v)
+    {
+        if (is_deeper(item, levels - 1))
+            return true;
+    }
+    return false;
+}
+
+size_t value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v, size_t max)
 {
     AUTO_BUF struct buf text = { 0 };
     cJSON *made = NULL;
@@ -52,17 +70,18 @@ void value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const
         json_write(&text, v, JSON_COMPACT);
     if (text.failed) {
         d->failed = true;
-        return;
+        return 0;
     }
-    if (text.len <= max) {
+    if (text.len <= max && !is_deeper(v, VALUE_DEPTH_MAX)) {
         json_add_copy(d, parent, key, v);
-        return;
+        return text.len;
     }
     digest = digest_of(text.data, text.len);
     digest_hex(&digest, hex);
     made = json_add_object(d, json_add_object(d, parent, key), "omitted");
     json_add_int(d, made, "bytes", (int64_t) text.len);
     json_add_string(d, made, "sha256", hex);
+    return sizeof hex;
 }
 
 struct differences {
@@ -76,15 +95,64 @@ enum { DIFFERENCES_MAX = 50, ELEMENT_BYTES_MAX = 1 << 10 };
 
 static void difference_add(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
 {
+    AUTO_BUF struct buf field = { 0 };
     cJSON *row = NULL;
 
     if (d->n++ >= DIFFERENCES_MAX)
         return;
+    buf_init(&field, (size_t) ELEMENT_BYTES_MAX + 8);
+    value_cut(&field, pointer, ELEMENT_BYTES_MAX);
     row = json_add_object(&d->doc, d->list, NULL);
-    json_add_string(&d->doc, row, "field", pointer);
+    json_add_string(&d->doc, row, "field", field.data);
     json_add_string(&d->doc, row, "change", !b ? "added" : !c ? "removed" : "changed");
     value_add_bounded(&d->doc, row, "baseline", b, ELEMENT_BYTES_MAX);
     value_add_bounded(&d->doc, row, "current", c, ELEMENT_BYTES_MAX);
+}
+
+/* An object's members by key: a wide object is looked up in for each of its members. */
+struct members {
+    const cJSON **items;
+    size_t n;
+};
+
+static void members_fini(struct members *m)
+{
+    free(m->items);
+}
+#define AUTO_MEMBERS __attribute__((cleanup(members_fini)))
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp((*(const cJSON *const *) a)->string, (*(const cJSON *const *) b)->string);
+}
+
+static int members_of(const cJSON *object, struct members *out, struct err *e)
+{
+    size_t n = (size_t) cJSON_GetArraySize(object);
+    const cJSON *member = NULL;
+
+    out->items = calloc(n + 1, sizeof *out->items);
+    if (!out->items)
+        return err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
+    cJSON_ArrayForEach(member, object)
+    {
+        if (out->n < n)
+            out->items[out->n++] = member;
+    }
+    qsort(out->items, out->n, sizeof *out->items, by_key);
+    return 0;
+}
+
+static int key_against(const void *key, const void *member)
+{
+    return strcmp(key, (*(const cJSON *const *) member)->string);
+}
+
+static const cJSON *members_get(const struct members *m, const char *key)
+{
+    const cJSON **found = bsearch(key, m->items, m->n, sizeof *m->items, key_against);
+
+    return found ? *found : NULL;
 }
 
 /* Depth is bounded: both values come from documents of at most LIMIT_JSON_DEPTH levels. */
@@ -122,13 +190,32 @@ static int difference_member(struct differences *d, const char *pointer, const c
 
     if (!at)
         return err_set(d->e, ERR_NOMEM, "audit.memory", "out of memory");
-    return difference_walk(d, at, json_get(b, key), json_get(c, key));
+    return difference_walk(d, at, b, c);
+}
+
+static int difference_objects(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
+{
+    AUTO_MEMBERS struct members of_b = { 0 };
+    AUTO_MEMBERS struct members of_c = { 0 };
+    const cJSON *member = NULL;
+
+    if (members_of(b, &of_b, d->e) < 0 || members_of(c, &of_c, d->e) < 0)
+        return -1;
+    cJSON_ArrayForEach(member, b)
+    {
+        if (difference_member(d, pointer, member->string, member, members_get(&of_c, member->string)) < 0)
+            return -1;
+    }
+    cJSON_ArrayForEach(member, c)
+    {
+        if (!members_get(&of_b, member->string) && difference_member(d, pointer, member->string, NULL, member) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int difference_walk(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
 {
-    const cJSON *member = NULL;
-
     if (b && c && json_equal(b, c))
         return 0;
     if (cJSON_IsArray(b) && cJSON_IsArray(c))
@@ -137,17 +224,7 @@ static int difference_walk(struct differences *d, const char *pointer, const cJS
         difference_add(d, pointer, b, c);
         return 0;
     }
-    cJSON_ArrayForEach(member, b)
-    {
-        if (difference_member(d, pointer, member->string, b, c) < 0)
-            return -1;
-    }
-    cJSON_ArrayForEach(member, c)
-    {
-        if (!json_get(b, member->string) && difference_member(d, pointer, member->string, b, c) < 0)
-            return -1;
-    }
-    return 0;
+    return difference_objects(d, pointer, b, c);
 }
 /* NOLINTEND(misc-no-recursion) */
 
@@ -178,11 +255,16 @@ void value_elements_fini(struct value_elements *v)
     *v = (struct value_elements) { 0 };
 }
 
-void value_add_elements(struct json_doc *d, cJSON *parent, const struct value_elements *v)
+size_t value_add_elements(struct json_doc *d, cJSON *parent, const struct value_elements *v)
 {
+    AUTO_BUF struct buf text = { 0 };
+
+    buf_init(&text, LIMIT_CANONICAL);
+    json_write(&text, v->list, JSON_COMPACT);
     json_add_copy(d, parent, "elements", v->list);
     if (v->omitted > 0)
         json_add_int(d, parent, "elements_omitted", (int64_t) v->omitted);
+    return text.len;
 }
 
 void value_element_text(struct buf *out, const cJSON *element, size_t skip, size_t max)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "experiment/acceptance_check.h"
@@ -26,6 +27,62 @@ static int run_families(struct checks *c, const cJSON *accept, struct err *e)
     return 0;
 }
 
+/* Written as it is stored, is the document one that every reader takes? */
+static bool document_fits(const cJSON *document)
+{
+    AUTO_BUF struct buf b;
+
+    buf_init(&b, LIMIT_JSON_DOCUMENT);
+    json_write(&b, document, JSON_PRETTY);
+    return !b.failed || b.failure == BUF_NOMEM;
+}
+
+/* One failed check in the place of more than can be told: the report and the definition are their author's. */
+static int say_too_many(const struct checks *c, cJSON *document, struct err *e)
+{
+    AUTO_JSON_DOC struct json_doc doc = {0};
+    struct checks one = {.doc = &doc};
+    AUTO_JSON cJSON *limit = cJSON_CreateNumber(LIMIT_CHECKS);
+    AUTO_JSON cJSON *actual = cJSON_CreateNumber((double) c->n);
+    AUTO_JSON cJSON *made = NULL;
+    AUTO_BUF struct buf text;
+    cJSON *list = NULL;
+
+    buf_init(&text, LIMIT_KIB(4));
+    if (c->n > LIMIT_CHECKS)
+        buf_printf(&text, "%zu checks of one report, at most %d are allowed", c->n, LIMIT_CHECKS);
+    else
+        buf_printf(&text, "%zu checks of one report take more than the %zu bytes of a document", c->n,
+                   LIMIT_JSON_DOCUMENT);
+    if (c->widest)
+        buf_printf(&text, " (%s matches %zu values)", c->widest, c->widest_n);
+    buf_puts(&text, ": nothing was accepted; let the report hold fewer members, or let the definition "
+                    "check only those that count");
+    json_doc_init_object(&doc);
+    one.list = json_add_array(&doc, NULL, "checks");
+    checks_add(&one, "accept", "report", limit, actual, false, text.data);
+    if (!limit || !actual || buf_check(&text, e) < 0)
+        return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+    made = json_doc_take(&doc, e);
+    list = made ? cJSON_DetachItemFromObjectCaseSensitive(made, "checks") : NULL;
+    if (!list)
+        return -1;
+    if (cJSON_ReplaceItemInObjectCaseSensitive(document, "checks", list))
+        return 0;
+    json_free(list);
+    return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+}
+
+/* The verdict goes where PASS was put; rows that do not fit give way to one. */
+static int finish(struct checks *c, cJSON *document, struct err *e)
+{
+    if (c->failed == 0 && checks_fit(c) && document_fits(document))
+        return 0;
+    if (!cJSON_ReplaceItemInObjectCaseSensitive(document, "verdict", cJSON_CreateString("FAIL")))
+        return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+    return checks_fit(c) && document_fits(document) ? 0 : say_too_many(c, document, e);
+}
+
 int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *out, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc doc = {0};
@@ -46,18 +103,12 @@ int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *ou
         checks_add(&c, "report", "report", NULL, NULL, false, "the report is not a JSON object");
     else if (run_families(&c, accept, e) < 0)
         return -1;
-    if (c.n > LIMIT_CHECKS)
-        return err_set(e, ERR_LIMIT, "acceptance.checks", "%zu checks; at most %d are allowed", c.n,
-                       LIMIT_CHECKS);
-    verdict = c.failed == 0 ? ACCEPTANCE_PASS : ACCEPTANCE_FAIL;
     made = json_doc_take(&doc, e);
-    if (!made)
-        return -1;
-    if (verdict == ACCEPTANCE_FAIL &&
-        !cJSON_ReplaceItemInObjectCaseSensitive(made, "verdict", cJSON_CreateString("FAIL"))) {
+    if (!made || finish(&c, made, e) < 0) {
         json_free(made);
-        return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+        return -1;
     }
+    verdict = strcmp(json_get(made, "verdict")->valuestring, "PASS") == 0 ? ACCEPTANCE_PASS : ACCEPTANCE_FAIL;
     *out = (struct acceptance){.verdict = verdict, .document = made};
     return 0;
 }

@@ -11,35 +11,46 @@
 #include "base/text.h"
 #include "experiment/pointer.h"
 
-enum { SHOWN_NODES = 256, SHOWN_DEPTH = 6, SHOWN_TEXT = 1024, PROBLEMS_MAX = 50 };
+enum { SHOWN_NODES = 256, SHOWN_DEPTH = 6, SHOWN_TEXT = 1024, SHOWN_BYTES = 256 * 1024, PROBLEMS_MAX = 50 };
 
 /* Counts nodes up to SHOWN_NODES and stops at SHOWN_DEPTH: the bound on the recursion. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static bool is_small(const cJSON *j, size_t depth, size_t *nodes)
+static bool is_small(const cJSON *j, size_t depth, size_t *nodes, size_t *bytes)
 {
     const cJSON *item = NULL;
 
     if (++*nodes > SHOWN_NODES || depth > SHOWN_DEPTH)
         return false;
-    if (cJSON_IsString(j))
+    *bytes += 1 + (j->string ? strlen(j->string) : 0);
+    if (cJSON_IsString(j)) {
+        *bytes += strlen(j->valuestring);
         return strlen(j->valuestring) <= SHOWN_TEXT;
-    cJSON_ArrayForEach(item, j) if (!is_small(item, depth + 1, nodes)) return false;
-    return true;
+    }
+    cJSON_ArrayForEach(item, j) if (!is_small(item, depth + 1, nodes, bytes)) return false;
+    return *bytes <= SHOWN_BYTES;
 }
 
-static void add_shown(struct json_doc *doc, cJSON *row, const char *key, const cJSON *value)
+static void add_shown(struct checks *c, cJSON *row, const char *key, const cJSON *value)
 {
+    struct json_doc *doc = c->doc;
     size_t nodes = 0;
+    size_t bytes = 0;
     char text[64];
 
     if (!value) {
         json_add_null(doc, row, key);
-    } else if (is_small(value, 0, &nodes)) {
+    } else if (is_small(value, 0, &nodes, &bytes)) {
         json_add_copy(doc, row, key, value);
+        c->bytes += bytes;
     } else {
         (void) snprintf(text, sizeof text, "(%s too large to show)", json_type_name(value));
         json_add_string(doc, row, key, text);
     }
+}
+
+bool checks_fit(const struct checks *c)
+{
+    return c->n <= LIMIT_CHECKS && c->bytes <= LIMIT_JSON_DOCUMENT;
 }
 
 void checks_add(struct checks *c, const char *name, const char *operator, const cJSON * limit,
@@ -49,13 +60,14 @@ void checks_add(struct checks *c, const char *name, const char *operator, const 
 
     c->n++;
     c->failed += !passed;
-    if (c->n > LIMIT_CHECKS)
-        return; /* refused at the end */
+    c->bytes += strlen(name) + (error ? strlen(error) : 0);
+    if (!checks_fit(c))
+        return; /* told at the end */
     row = json_add_object(c->doc, c->list, NULL);
     json_add_string(c->doc, row, "name", name);
     json_add_string(c->doc, row, "operator", operator);
-    add_shown(c->doc, row, "limit", limit);
-    add_shown(c->doc, row, "actual", actual);
+    add_shown(c, row, "limit", limit);
+    add_shown(c, row, "actual", actual);
     json_add_bool(c->doc, row, "passed", passed);
     json_add_string(c->doc, row, "error", error);
 }

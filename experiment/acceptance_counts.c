@@ -16,7 +16,7 @@ static char *joined(const cJSON *paths, const char *first, const char *between)
     AUTO_BUF struct buf b;
     const cJSON *path = NULL;
 
-    buf_init(&b, LIMIT_KIB(64));
+    buf_init(&b, LIMIT_JSON_DOCUMENT);
     buf_puts(&b, first);
     cJSON_ArrayForEach(path, paths)
         buf_printf(&b, "%s%s", b.len > 0 ? between : "", path->valuestring);

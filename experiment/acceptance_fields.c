@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_in.h"
+#include "base/limits.h"
 #include "experiment/exact.h"
 #include "experiment/pointer.h"
 
@@ -71,11 +72,19 @@ static int check_pattern(struct checks *c, enum field_kind kind, const cJSON *en
 {
     AUTO_POINTER_LIST struct pointer_list matches = {0};
 
-    if (pointer_expand(c->report, path, &matches, e) < 0)
+    if (pointer_expand(c->report, path, LIMIT_CHECKS, &matches, e) < 0)
         return -1;
+    if (matches.total > c->widest_n) {
+        c->widest = path;
+        c->widest_n = matches.total;
+    }
+    if (matches.over) {
+        c->n += matches.total;
+        c->bytes += LIMIT_JSON_DOCUMENT + 1;
+    }
     for (size_t i = 0; i < matches.n; i++)
-        check_value(c, kind, entry, matches.items[i], pointer_get(c->report, matches.items[i]));
-    if (matches.n == 0)
+        check_value(c, kind, entry, matches.items[i].pointer, matches.items[i].value);
+    if (matches.total == 0)
         check_value(c, kind, entry, check_name(entry, path), NULL);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Checks of lists of alike elements. */
 #include "experiment/acceptance_check.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -60,16 +61,19 @@ static void check_starts(const cJSON *element, size_t index, const cJSON *rules,
     }
 }
 
-static void check_series(const cJSON *element, size_t index, const cJSON *rules, struct problems *p)
+/* at: the expected value of each rule for this element; moved on to the next. */
+static void check_series(const cJSON *element, size_t index, const cJSON *rules, const cJSON **at, struct problems *p)
 {
     const cJSON *rule = NULL;
+    size_t n = 0;
 
     cJSON_ArrayForEach(rule, rules)
     {
         const char *path = check_text(rule, "path");
-        const cJSON *expected = cJSON_GetArrayItem(json_get(rule, "values"), (int) index);
+        const cJSON *expected = at[n];
         const cJSON *actual = pointer_get(element, path);
 
+        at[n++] = expected ? expected->next : NULL;
         if (!expected || !actual || !exact_equal(actual, expected))
             problems_add(p, "element %zu: %s is %s", index, path,
                          !expected ? "without an expected value"
@@ -78,11 +82,28 @@ static void check_series(const cJSON *element, size_t index, const cJSON *rules,
     }
 }
 
+/* The first expected value of every rule; heap. */
+static const cJSON **first_values(const cJSON *rules)
+{
+    size_t n = cJSON_IsArray(rules) ? (size_t) cJSON_GetArraySize(rules) : 0;
+    const cJSON **at = calloc(n + 1, sizeof *at);
+    const cJSON *rule = NULL;
+    size_t i = 0;
+
+    cJSON_ArrayForEach(rule, rules)
+    {
+        const cJSON *values = json_get(rule, "values");
+
+        if (at && i < n)
+            at[i++] = values ? values->child : NULL;
+    }
+    return at;
+}
+
 int checks_repeated(struct checks *c, const cJSON *accept, struct err *e)
 {
     const cJSON *entry = NULL;
 
-    (void) e;
     cJSON_ArrayForEach(entry, json_get(accept, "repeated"))
     {
         const char *path = check_text(entry, "path");
@@ -90,8 +111,12 @@ int checks_repeated(struct checks *c, const cJSON *accept, struct err *e)
         double count = check_number(entry, "count", 0);
         const cJSON *element = NULL;
         size_t index = 0;
+        const cJSON *series = json_get(entry, "series");
+        AUTO_FREE const cJSON **at = first_values(series);
         AUTO_PROBLEMS struct problems p;
 
+        if (!at)
+            return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
         problems_init(&p);
         if (!cJSON_IsArray(list))
             problems_add(&p, "%s", list ? "not a list" : "absent");
@@ -102,7 +127,7 @@ int checks_repeated(struct checks *c, const cJSON *accept, struct err *e)
             {
                 check_exact(element, index, json_get(entry, "exact"), &p);
                 check_starts(element, index, json_get(entry, "starts_with"), &p);
-                check_series(element, index, json_get(entry, "series"), &p);
+                check_series(element, index, series, at, &p);
                 index++;
             }
         checks_add_problems(c, check_name(entry, path), "repeated", json_get(entry, "count"), &p);

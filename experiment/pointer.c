@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/num.h"
 
-enum { POINTER_MAX_TOKENS = 16, POINTER_MAX_MATCHES = 100000 };
+enum { POINTER_MAX_TOKENS = 16 };
 
 bool pointer_ok(const char *pointer)
 {
@@ -106,7 +106,7 @@ char *pointer_join(const char *base, const char *token)
     AUTO_BUF struct buf b = { 0 };
     size_t len = 0;
 
-    buf_init(&b, (size_t) 64 * 1024);
+    buf_init(&b, LIMIT_CANONICAL);
     buf_puts(&b, base);
     put_token(&b, token);
     if (buf_check(&b, NULL) < 0)
@@ -114,47 +114,67 @@ char *pointer_join(const char *base, const char *token)
     return buf_take(&b, &len);
 }
 
-/* One plain pointer found so far, with the value it stands for. */
-struct match {
-    char *pointer;
-    const cJSON *value;
+/* One expansion under way: first everything is counted, then what fits is collected. */
+struct expansion {
+    struct pointer_list *out; /* room for `total` matches; NULL while counting */
+    struct buf at;            /* the plain pointer of where the walk stands */
+    size_t bytes;             /* of the pointers collected */
+    size_t total;
+    bool too_long;
+    struct err *e;
 };
 
-struct match_list {
-    struct match *items;
-    size_t n;
-    size_t cap;
-};
-
-static void match_list_fini(struct match_list *l)
+static int no_memory(struct err *e)
 {
-    for (size_t i = 0; i < l->n; i++)
-        free(l->items[i].pointer);
-    free(l->items);
-    *l = (struct match_list){ 0 };
+    return err_set(e, ERR_NOMEM, "pointer.memory", "out of memory");
 }
 
-static int match_add(struct match_list *l, const char *base, const char *token, const cJSON *value,
-                     struct err *e)
+static int found(struct expansion *x, const cJSON *value)
 {
-    if (l->n == POINTER_MAX_MATCHES)
-        return err_set(e, ERR_LIMIT, "pointer.matches", "a pointer with '*' matches more than %d values",
-                       POINTER_MAX_MATCHES);
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 8;
-        struct match *grown = realloc(l->items, cap * sizeof *grown);
+    struct pointer_match *m = NULL;
 
-        if (!grown)
-            return err_set(e, ERR_NOMEM, "pointer.memory", "out of memory");
-        l->items = grown;
-        l->cap = cap;
+    if (!x->out) {
+        x->total++;
+        return 0;
     }
-    l->items[l->n].pointer = token ? pointer_join(base, token) : strdup(base);
-    l->items[l->n].value = value;
-    if (!l->items[l->n].pointer)
-        return err_set(e, ERR_NOMEM, "pointer.memory", "out of memory");
-    l->n++;
+    x->bytes += x->at.len;
+    if (x->bytes > LIMIT_JSON_DOCUMENT || x->out->n == x->total) {
+        x->too_long = true;
+        return 0;
+    }
+    m = &x->out->items[x->out->n];
+    m->pointer = strdup(x->at.data ? x->at.data : "");
+    if (!m->pointer)
+        return no_memory(x->e);
+    m->value = value;
+    x->out->n++;
     return 0;
+}
+
+/* Every level of the recursion is a token of the pattern, of which pointer_ok allows POINTER_MAX_TOKENS. */
+/* NOLINTBEGIN(misc-no-recursion) */
+static int visit(struct expansion *x, const cJSON *value, const char *p);
+
+static int visit_child(struct expansion *x, const cJSON *child, const char *token, const char *p)
+{
+    size_t len = x->at.len;
+    int rc = 0;
+
+    if (!x->out)
+        return visit(x, child, p);
+    put_token(&x->at, token);
+    if (x->at.failed && x->at.failure == BUF_NOMEM)
+        return no_memory(x->e);
+    if (x->at.failed) {
+        x->too_long = true;
+        return 0;
+    }
+    rc = visit(x, child, p);
+    if (!x->at.failed) {
+        x->at.len = len;
+        x->at.data[len] = 0;
+    }
+    return rc;
 }
 
 static int by_key(const void *a, const void *b)
@@ -165,104 +185,136 @@ static int by_key(const void *a, const void *b)
     return strcmp((*x)->string, (*y)->string);
 }
 
-/* Every member (sorted by key) or element of one value. */
-static int expand_all(const struct match *m, struct match_list *out, struct err *e)
+/* Members sorted by key, elements in their order. */
+static int visit_sorted(struct expansion *x, const cJSON *parent, const char *p)
 {
-    size_t n = cJSON_IsObject(m->value) || cJSON_IsArray(m->value)
-                       ? (size_t) cJSON_GetArraySize(m->value)
-                       : 0;
-    AUTO_FREE const cJSON **children = NULL;
+    size_t n = (size_t) cJSON_GetArraySize(parent);
+    AUTO_FREE const cJSON **children = calloc(n + 1, sizeof *children);
     const cJSON *child = NULL;
-    size_t found = 0;
+    size_t have = 0;
 
-    if (n == 0)
-        return 0;
-    children = calloc(n, sizeof *children);
     if (!children)
-        return err_set(e, ERR_NOMEM, "pointer.memory", "out of memory");
-    cJSON_ArrayForEach(child, m->value)
+        return no_memory(x->e);
+    cJSON_ArrayForEach(child, parent)
     {
-        if (found < n)
-            children[found++] = child;
+        if (have < n)
+            children[have++] = child;
     }
-    if (cJSON_IsObject(m->value))
-        qsort(children, found, sizeof *children, by_key);
-    for (size_t i = 0; i < found; i++) {
+    if (cJSON_IsObject(parent))
+        qsort(children, have, sizeof *children, by_key);
+    for (size_t i = 0; i < have && !x->too_long; i++) {
         char index[24];
-        const char *key = children[i] ? children[i]->string : NULL;
 
         (void) snprintf(index, sizeof index, "%zu", i);
-        if (match_add(out, m->pointer, key ? key : index, children[i], e) < 0)
+        if (visit_child(x, children[i], cJSON_IsObject(parent) ? children[i]->string : index, p) < 0)
             return -1;
     }
     return 0;
 }
 
-static int expand_token(const struct match_list *from, const char *token, bool all, struct match_list *to,
-                        struct err *e)
+static int visit(struct expansion *x, const cJSON *value, const char *p)
 {
-    for (size_t i = 0; i < from->n; i++) {
-        const struct match *m = &from->items[i];
-        const cJSON *child = NULL;
-
-        if (all) {
-            if (expand_all(m, to, e) < 0)
-                return -1;
-            continue;
-        }
-        child = child_at(m->value, token);
-        if (child && match_add(to, m->pointer, token, child, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int list_from(struct match_list *matches, struct pointer_list *out, struct err *e)
-{
-    struct pointer_list l = { 0 };
-
-    l.items = calloc(matches->n + 1, sizeof *l.items);
-    if (!l.items)
-        return err_set(e, ERR_NOMEM, "pointer.memory", "out of memory");
-    for (size_t i = 0; i < matches->n; i++)
-        l.items[i] = STEAL(matches->items[i].pointer);
-    l.n = matches->n;
-    *out = l;
-    return 0;
-}
-
-int pointer_expand(const cJSON *root, const char *pattern, struct pointer_list *out, struct err *e)
-{
-    const char *p = pattern;
-    struct match_list at = { 0 };
+    bool all = p[0] == '/' && p[1] == '*' && (p[2] == 0 || p[2] == '/');
     char token[POINTER_MAX_BYTES + 1];
+    const cJSON *child = NULL;
+
+    if (*p == 0)
+        return found(x, value);
+    p++;
+    pointer_token(&p, token);
+    if (!all) {
+        child = child_at(value, token);
+        return child ? visit_child(x, child, token, p) : 0;
+    }
+    if (!cJSON_IsObject(value) && !cJSON_IsArray(value))
+        return 0;
+    if (x->out)
+        return visit_sorted(x, value, p);
+    cJSON_ArrayForEach(child, value)
+    {
+        if (visit(x, child, p) < 0)
+            return -1;
+    }
+    return 0;
+}
+/* NOLINTEND(misc-no-recursion) */
+
+static int by_pointer(const void *a, const void *b)
+{
+    return strcmp(((const struct pointer_match *) a)->pointer, ((const struct pointer_match *) b)->pointer);
+}
+
+static int collect(struct expansion *x, const cJSON *root, const char *pattern, struct pointer_list *l)
+{
+    l->items = calloc(x->total + 1, sizeof *l->items);
+    l->sorted = calloc(x->total + 1, sizeof *l->sorted);
+    if (!l->items || !l->sorted)
+        return no_memory(x->e);
+    x->out = l;
+    if (root && visit(x, root, pattern) < 0)
+        return -1;
+    if (l->n > 0)
+        memcpy(l->sorted, l->items, l->n * sizeof *l->items);
+    qsort(l->sorted, l->n, sizeof *l->sorted, by_pointer);
+    return 0;
+}
+
+int pointer_expand(const cJSON *root, const char *pattern, size_t max, struct pointer_list *out, struct err *e)
+{
+    struct expansion x = { .e = e };
+    AUTO_POINTER_LIST struct pointer_list l = { 0 };
     int rc = 0;
 
     if (!pointer_ok(pattern))
         return err_set(e, ERR_INPUT, "pointer.syntax", "'%s' is not a JSON Pointer", pattern);
-    if (root)
-        rc = match_add(&at, "", NULL, root, e);
-    while (rc == 0 && *p == '/') {
-        struct match_list next = { 0 };
-        bool all = p[1] == '*' && (p[2] == 0 || p[2] == '/');
-
-        p++;
-        pointer_token(&p, token);
-        rc = expand_token(&at, token, all, &next, e);
-        match_list_fini(&at);
-        at = next;
+    if (root && visit(&x, root, pattern) < 0)
+        return -1;
+    l.total = x.total;
+    l.over = x.total > max;
+    if (!l.over) {
+        buf_init(&x.at, LIMIT_JSON_DOCUMENT);
+        rc = collect(&x, root, pattern, &l);
+        buf_fini(&x.at);
     }
-    if (rc == 0)
-        rc = list_from(&at, out, e);
-    match_list_fini(&at);
-    return rc;
+    if (rc < 0)
+        return -1;
+    if (x.too_long) {
+        size_t total = l.total;
+
+        pointer_list_fini(&l);
+        l.total = total;
+        l.over = true;
+    }
+    *out = l;
+    l = (struct pointer_list) { 0 }; /* moved out */
+    return 0;
+}
+
+const cJSON *pointer_list_get(const struct pointer_list *l, const char *pointer)
+{
+    size_t from = 0;
+    size_t end = l->n;
+
+    while (from < end) {
+        size_t middle = from + (end - from) / 2;
+        int order = strcmp(pointer, l->sorted[middle].pointer);
+
+        if (order == 0)
+            return l->sorted[middle].value;
+        if (order < 0)
+            end = middle;
+        else
+            from = middle + 1;
+    }
+    return NULL;
 }
 
 void pointer_list_fini(struct pointer_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        free(l->items[i]);
+        free(l->items[i].pointer);
     free(l->items);
+    free(l->sorted);
     *l = (struct pointer_list){ 0 };
 }
 
@@ -282,13 +334,26 @@ static void put_matched(struct buf *out, const char *pattern, const char *pointe
     }
 }
 
+/* At most POINTER_LABEL_MAX bytes, whole characters. */
+static void cut_label(struct buf *out)
+{
+    size_t keep = POINTER_LABEL_MAX - strlen("…");
+
+    if (out->len <= POINTER_LABEL_MAX)
+        return;
+    while (keep > 0 && ((unsigned char) out->data[keep] & 0xc0) == 0x80)
+        keep--;
+    out->len = keep;
+    buf_puts(out, "…");
+}
+
 char *pointer_label(const char *label, const char *pattern, const char *pointer)
 {
     AUTO_BUF struct buf out = { 0 };
     size_t len = 0;
 
-    buf_init(&out, LIMIT_KIB(4));
-    for (const char *p = label ? label : pointer; *p; p++) {
+    buf_init(&out, LIMIT_CANONICAL);
+    for (const char *p = label ? label : pointer; *p && out.len <= POINTER_LABEL_MAX; p++) {
         if (label && p[0] == '{' && p[1] >= '1' && p[1] <= '9' && p[2] == '}') {
             put_matched(&out, pattern, pointer, (size_t) (p[1] - '0'));
             p += 2;
@@ -296,5 +361,7 @@ char *pointer_label(const char *label, const char *pattern, const char *pointer)
             buf_putc(&out, *p);
         }
     }
+    if (!out.failed)
+        cut_label(&out);
     return buf_take(&out, &len);
 }

@@ -9,23 +9,36 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-enum { POINTER_MAX_BYTES = 512 };
+enum { POINTER_MAX_BYTES = 512, POINTER_LABEL_MAX = 1024 };
 
 bool pointer_ok(const char *pointer);          /* "" or "/tok/tok…", ~0 ~1 only, ≤ 16 tokens, ≤ 512 bytes */
 bool pointer_is_pattern(const char *pointer);  /* holds a "*" token */
 const cJSON *pointer_get(const cJSON *root, const char *pointer); /* NULL when absent or not pointer_ok */
 /* Decodes the token at *p, which stands after a '/' of a pointer that is ok, and moves *p to the next '/' or the end. */
 void pointer_token(const char **p, char out[POINTER_MAX_BYTES + 1]);
-/* Plain pointers of every match in document order (members sorted bytewise); heap strings. */
-struct pointer_list {
-    char **items;
-    size_t n;
+/*
+ * Every match of a pattern, in document order (members sorted bytewise), with its value, which is borrowed from the document.
+ * More than `max` of them, or pointers that together would fill a document of ours (LIMIT_JSON_DOCUMENT): `over`, and the list
+ * is empty, so that nobody takes a part for the whole. O(n log n) in the values that the stars pass.
+ */
+struct pointer_match {
+    char *pointer; /* plain; heap */
+    const cJSON *value;
 };
-int pointer_expand(const cJSON *root, const char *pattern, struct pointer_list *out, struct err *e) MUST_CHECK;
+struct pointer_list {
+    struct pointer_match *items;
+    struct pointer_match *sorted; /* the same by pointer */
+    size_t n;
+    size_t total; /* how many there are, listed or not */
+    bool over;
+};
+int pointer_expand(const cJSON *root, const char *pattern, size_t max, struct pointer_list *out, struct err *e) MUST_CHECK;
+/* The value of a plain pointer of the list, or NULL. O(log n). */
+const cJSON *pointer_list_get(const struct pointer_list *l, const char *pointer);
 void pointer_list_fini(struct pointer_list *l);
 /* Appends "/token" with ~ and / escaped; heap string. */
 char *pointer_join(const char *base, const char *token) MUST_CHECK;
 /* A label with {1}, {2} replaced by what the stars of the pattern stand for in the plain pointer; label NULL: the pointer.
- * Heap string, NULL without memory. */
+ * Cut at POINTER_LABEL_MAX bytes. Heap string, NULL without memory. */
 char *pointer_label(const char *label, const char *pattern, const char *pointer) MUST_CHECK;
 #define AUTO_POINTER_LIST __attribute__((cleanup(pointer_list_fini)))

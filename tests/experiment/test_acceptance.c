@@ -24,12 +24,13 @@ static void judge(const char *accept, const char *report_text, struct acceptance
     AUTO_DEFINITION_FILE struct definition_file f = {0};
     AUTO_JSON cJSON *report = NULL;
     struct err e = ERR_INIT;
+    static const struct json_limits limits = {.max_bytes = LIMIT_REPORT};
     struct acceptance_input in = {.report_path = "s/1.json"};
 
     assert_true(snprintf(yaml, sizeof yaml, "%s    accept: %s\n", YAML_HEAD, accept) <
                 (int) sizeof yaml);
     if (definition_file_parse("f.yaml", yaml, strlen(yaml), &f, &e) < 0 ||
-        json_parse(report_text, strlen(report_text), NULL, &report, &e) < 0)
+        json_parse(report_text, strlen(report_text), &limits, &report, &e) < 0)
         fail_msg("%s", e.text);
     in.definition = &f.gates[0];
     in.report = report;
@@ -321,6 +322,110 @@ static void huge_values_are_not_copied(void **state)
                         "(array too large to show)");
 }
 
+/* {"m":{"k000000":1,…}} with n members below m; caller frees. */
+static char *wide_report(size_t n, const char *key)
+{
+    struct buf b;
+    char *text = NULL;
+
+    buf_init(&b, LIMIT_MIB(8));
+    buf_puts(&b, "{\"m\":");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&b, "%s\"%s%06zu\":1", i == 0 ? "{" : ",", key, i);
+    buf_puts(&b, "}}");
+    text = buf_take(&b, NULL);
+    assert_non_null(text);
+    return text;
+}
+
+static void readers_take(const cJSON *document)
+{
+    struct buf b;
+    struct err e = ERR_INIT;
+
+    buf_init(&b, LIMIT_MIB(64));
+    json_write(&b, document, JSON_PRETTY);
+    assert_false(b.failed);
+    if (json_validate(b.data, b.len, NULL, &e) < 0)
+        fail_msg("%s", e.text);
+    buf_fini(&b);
+}
+
+/* The report is its author's: more checks than a document holds is a FAIL that says so, no error. */
+static void too_many_checks_fail_with_one(void **state)
+{
+    static const struct {
+        size_t n;
+        const char *key;
+        const char *text;
+    } rows[] = {
+        {LIMIT_CHECKS + 1, "k", "2049 checks of one report, at most 2048 are allowed (/m/* matches 2049 values)"},
+        {150000, "k", "150000 checks of one report, at most 2048 are allowed"},
+        {LIMIT_CHECKS, "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+                       "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+                       "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk",
+         "2048 checks of one report take more than the 1048576 bytes of a document"},
+    };
+    AUTO_FREE char *most = wide_report(LIMIT_CHECKS, "k");
+    AUTO_ACCEPTANCE struct acceptance fits = {0};
+
+    (void) state;
+    judge("{floors: [{path: '/m/*', min: 0}]}", most, &fits);
+    assert_int_equal(fits.verdict, ACCEPTANCE_PASS);
+    assert_int_equal(cJSON_GetArraySize(json_get(fits.document, "checks")), LIMIT_CHECKS);
+    readers_take(fits.document);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_FREE char *report = wide_report(rows[i].n, rows[i].key);
+        AUTO_ACCEPTANCE struct acceptance a = {0};
+        const cJSON *check = NULL;
+
+        judge("{floors: [{path: '/m/*', min: 0}]}", report, &a);
+        assert_int_equal(a.verdict, ACCEPTANCE_FAIL);
+        assert_string_equal(json_get(a.document, "verdict")->valuestring, "FAIL");
+        assert_int_equal(cJSON_GetArraySize(json_get(a.document, "checks")), 1);
+        check = json_get(a.document, "checks")->child;
+        assert_string_equal(json_get(check, "operator")->valuestring, "report");
+        assert_true(cJSON_IsFalse(json_get(check, "passed")));
+        assert_int_equal((int) json_get(check, "actual")->valuedouble, (int) rows[i].n);
+        assert_int_equal((int) json_get(check, "limit")->valuedouble, LIMIT_CHECKS);
+        if (strncmp(json_get(check, "error")->valuestring, rows[i].text, strlen(rows[i].text)) != 0)
+            fail_msg("%s", json_get(check, "error")->valuestring);
+        readers_take(a.document);
+    }
+}
+
+/* Many checks of large values: each is bounded, and so are all together. */
+static void large_values_of_many_checks_fail_with_one(void **state)
+{
+    AUTO_ACCEPTANCE struct acceptance a = {0};
+    struct buf b;
+
+    (void) state;
+    buf_init(&b, LIMIT_MIB(4));
+    buf_puts(&b, "{\"m\":[");
+    for (size_t i = 0; i < 1000; i++)
+        buf_printf(&b, "%s[\"%0900d\",\"%0900d\"]", i == 0 ? "" : ",", 1, 2);
+    buf_puts(&b, "]}");
+    judge("{exact: [{path: '/m/*', equals: 1}]}", b.data, &a);
+    assert_int_equal(a.verdict, ACCEPTANCE_FAIL);
+    assert_int_equal(cJSON_GetArraySize(json_get(a.document, "checks")), 1);
+    readers_take(a.document);
+    buf_fini(&b);
+}
+
+/* A member is there however long its name is. */
+static void long_names_hide_nothing(void **state)
+{
+    char report[800] = "{\"errors\":{\"";
+
+    (void) state;
+    memset(report + 12, 'k', 600);
+    memcpy(report + 612, "\":5}}", 6);
+    expect("{absent: [{path: '/errors/*'}]}", report, false);
+    expect("{limits: [{path: '/errors/*', op: '<=', value: 9, unit: x}]}", report, true);
+    expect("{limits: [{path: '/errors/*', op: '<=', value: 4, unit: x}]}", report, false);
+}
+
 static void compare_finds_the_first_difference(void **state)
 {
     static const char accept[] = "{exact: [{path: /a, equals: 1}, {path: /b, equals: 2}]}";
@@ -402,6 +507,9 @@ int main(void)
         cmocka_unit_test(nothing_checked_is_not_accepted),
         cmocka_unit_test(every_check_is_listed),
         cmocka_unit_test(huge_values_are_not_copied),
+        cmocka_unit_test(too_many_checks_fail_with_one),
+        cmocka_unit_test(large_values_of_many_checks_fail_with_one),
+        cmocka_unit_test(long_names_hide_nothing),
         cmocka_unit_test(compare_finds_the_first_difference),
         cmocka_unit_test(compare_sees_a_missing_check),
     };

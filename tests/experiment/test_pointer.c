@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/json_in.h"
+#include "base/limits.h"
 #include "experiment/pointer.h"
 
 static cJSON *parse(const char *text)
@@ -67,15 +68,68 @@ static void pointer_expands_stars_over_members_and_elements(void **state)
     (void) state;
     assert_true(pointer_is_pattern("/l/*/p"));
     assert_false(pointer_is_pattern("/l/a*/p"));
-    assert_int_equal(pointer_expand(doc, "/l/*/p", &found, &e), 0);
+    assert_int_equal(pointer_expand(doc, "/l/*/p", 2, &found, &e), 0);
     assert_int_equal(found.n, 2);
-    assert_string_equal(found.items[0], "/l/a/p");
-    assert_string_equal(found.items[1], "/l/z/p");
-    assert_int_equal(pointer_expand(doc, "/list/*", &list, &e), 0);
+    assert_string_equal(found.items[0].pointer, "/l/a/p");
+    assert_string_equal(found.items[1].pointer, "/l/z/p");
+    assert_int_equal(pointer_expand(doc, "/list/*", 9, &list, &e), 0);
     assert_int_equal(list.n, 2);
-    assert_string_equal(list.items[1], "/list/1");
-    assert_int_equal(pointer_expand(doc, "/nothing/*", &none, &e), 0);
+    assert_string_equal(list.items[1].pointer, "/list/1");
+    assert_int_equal(pointer_expand(doc, "/nothing/*", 9, &none, &e), 0);
     assert_int_equal(none.n, 0);
+}
+
+/* Never a part that looks like the whole. */
+static void more_than_fit_is_told_and_nothing_listed(void **state)
+{
+    AUTO_JSON cJSON *doc = parse("{\"m\":{\"b-\":[1,2],\"b\":[3],\"a/c\":[4,5,6,7,8,9,10,11,12,13,14]}}");
+    AUTO_POINTER_LIST struct pointer_list list = { 0 };
+    AUTO_POINTER_LIST struct pointer_list over = { 0 };
+    struct err e = ERR_INIT;
+
+    (void) state;
+    assert_int_equal(pointer_expand(doc, "/m/*/*", 14, &list, &e), 0);
+    assert_int_equal(list.n, 14);
+    assert_int_equal(list.total, 14);
+    assert_false(list.over);
+    for (size_t i = 0; i < list.n; i++) {
+        assert_ptr_equal(list.items[i].value, pointer_get(doc, list.items[i].pointer));
+        assert_ptr_equal(list.items[i].value, pointer_list_get(&list, list.items[i].pointer));
+    }
+    assert_string_equal(list.items[10].pointer, "/m/a~1c/10");
+    assert_string_equal(list.items[11].pointer, "/m/b/0");
+    assert_null(pointer_list_get(&list, "/m/b/1"));
+    assert_null(pointer_list_get(&list, ""));
+    assert_int_equal(pointer_expand(doc, "/m/*/*", 13, &over, &e), 0);
+    assert_true(over.over);
+    assert_int_equal(over.n, 0);
+    assert_int_equal(over.total, 14);
+}
+
+static void long_keys_are_values_too(void **state)
+{
+    AUTO_JSON cJSON *doc = cJSON_CreateObject();
+    AUTO_FREE char *key = calloc(1, LIMIT_JSON_DOCUMENT + 1);
+    AUTO_POINTER_LIST struct pointer_list list = { 0 };
+    AUTO_POINTER_LIST struct pointer_list over = { 0 };
+    AUTO_FREE char *label = NULL;
+    struct err e = ERR_INIT;
+
+    (void) state;
+    assert_non_null(key);
+    memset(key, 'k', 2000);
+    assert_non_null(cJSON_AddNumberToObject(doc, key, 7));
+    assert_int_equal(pointer_expand(doc, "/*", 1, &list, &e), 0);
+    assert_int_equal(list.n, 1);
+    assert_int_equal((int) list.items[0].value->valuedouble, 7);
+    label = pointer_label("{1}{1}{1}{1}{1}", "/*", list.items[0].pointer);
+    assert_non_null(label);
+    assert_true(strlen(label) <= POINTER_LABEL_MAX);
+    memset(key, 'k', LIMIT_JSON_DOCUMENT);
+    assert_non_null(cJSON_AddNumberToObject(doc, key, 8));
+    assert_int_equal(pointer_expand(doc, "/*", 2, &over, &e), 0);
+    assert_true(over.over);
+    assert_int_equal(over.total, 2);
 }
 
 static void pointer_label_names_what_the_stars_matched(void **state)
@@ -110,6 +164,8 @@ int main(void)
         cmocka_unit_test(pointer_reads_the_examples_of_the_rfc),
         cmocka_unit_test(pointer_ok_refuses_what_is_no_pointer),
         cmocka_unit_test(pointer_expands_stars_over_members_and_elements),
+        cmocka_unit_test(more_than_fit_is_told_and_nothing_listed),
+        cmocka_unit_test(long_keys_are_values_too),
         cmocka_unit_test(pointer_label_names_what_the_stars_matched),
         cmocka_unit_test(pointer_join_escapes),
     };
