@@ -1,26 +1,30 @@
-/* What a pattern matches in the two reports of a pair, and when that is too much (LIMIT_COMPARISONS). */
+/* What a pattern matches in the two reports of a pair, and when that is too much
+ * (LIMIT_COMPARISONS). */
 #include "audit/parts.h"
 #include "base/limits.h"
 
-/* The reports are their author's: too many members are a refusal, neither an error nor broken evidence. */
-static void say_too_many(const struct pair *pair, const char *pattern, const struct pointer_list *l, const char *where,
-                         struct findings *f)
+/* The reports are their author's: too many members are a refusal, neither an error nor broken
+ * evidence. */
+static void say_too_many(const struct pair *pair, const char *pattern, const struct pointer_list *l,
+                         const char *where, struct findings *f)
 {
     static const char advice[] =
         "let the report hold fewer, or let the definition name only those that count";
-    struct finding what = { .code = "NC-TOO-MANY", .path = pair->path, .field = pattern };
+    struct finding what = {.code = "NC-TOO-MANY", .path = pair->path, .field = pattern};
 
     if (l->total > LIMIT_COMPARISONS)
-        findings_reason(f, &what, "%s matches %zu members %s, at most %d can be compared: %s", pattern, l->total, where,
-                        LIMIT_COMPARISONS, advice);
+        findings_reason(f, &what, "%s matches %zu members %s, at most %d can be compared: %s",
+                        pattern, l->total, where, LIMIT_COMPARISONS, advice);
     else
-        findings_reason(f, &what, "%s matches %zu members %s, whose names take more than %zu bytes: %s", pattern,
-                        l->total, where, LIMIT_JSON_DOCUMENT, advice);
+        findings_reason(f, &what,
+                        "%s matches %zu members %s, whose names take more than %zu bytes: %s",
+                        pattern, l->total, where, LIMIT_JSON_DOCUMENT, advice);
 }
 
-int expand_pair(const struct pair *pair, const char *pattern, struct findings *f, struct expanded *out, struct err *e)
+int expand_pair(const struct pair *pair, const char *pattern, struct findings *f,
+                struct expanded *out, struct err *e)
 {
-    AUTO_EXPANDED struct expanded x = { 0 };
+    AUTO_EXPANDED struct expanded x = {0};
 
     if (pointer_expand(pair->baseline, pattern, LIMIT_COMPARISONS, &x.baseline, e) < 0 ||
         pointer_expand(pair->current, pattern, LIMIT_COMPARISONS, &x.current, e) < 0)
@@ -30,11 +34,11 @@ int expand_pair(const struct pair *pair, const char *pattern, struct findings *f
     if (x.current.over)
         say_too_many(pair, pattern, &x.current, f->self ? "in this run" : "in the current run", f);
     if (x.baseline.over || x.current.over) {
-        *out = (struct expanded) { .refused = true };
+        *out = (struct expanded){.refused = true};
         return 0;
     }
     *out = x;
-    x = (struct expanded) { 0 }; /* moved out */
+    x = (struct expanded){0}; /* moved out */
     return 0;
 }
 

@@ -37,7 +37,8 @@ static bool document_fits(const cJSON *document)
     return !b.failed || b.failure == BUF_NOMEM;
 }
 
-/* One failed check in the place of more than can be told: the report and the definition are their author's. */
+/* One failed check in the place of more than can be told: the report and the definition are their
+ * author's. */
 static int say_too_many(const struct checks *c, cJSON *document, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc doc = {0};
@@ -52,12 +53,13 @@ static int say_too_many(const struct checks *c, cJSON *document, struct err *e)
     if (c->n > LIMIT_CHECKS)
         buf_printf(&text, "%zu checks of one report, at most %d are allowed", c->n, LIMIT_CHECKS);
     else
-        buf_printf(&text, "%zu checks of one report take more than the %zu bytes of a document", c->n,
-                   LIMIT_JSON_DOCUMENT);
+        buf_printf(&text, "%zu checks of one report take more than the %zu bytes of a document",
+                   c->n, LIMIT_JSON_DOCUMENT);
     if (c->widest)
         buf_printf(&text, " (%s matches %zu values)", c->widest, c->widest_n);
-    buf_puts(&text, ": nothing was accepted; let the report hold fewer members, or let the definition "
-                    "check only those that count");
+    buf_puts(&text,
+             ": nothing was accepted; let the report hold fewer members, or let the definition "
+             "check only those that count");
     json_doc_init_object(&doc);
     one.list = json_add_array(&doc, NULL, "checks");
     checks_add(&one, "accept", "report", limit, actual, false, text.data);
@@ -108,7 +110,8 @@ int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *ou
         json_free(made);
         return -1;
     }
-    verdict = strcmp(json_get(made, "verdict")->valuestring, "PASS") == 0 ? ACCEPTANCE_PASS : ACCEPTANCE_FAIL;
+    verdict = strcmp(json_get(made, "verdict")->valuestring, "PASS") == 0 ? ACCEPTANCE_PASS
+                                                                          : ACCEPTANCE_FAIL;
     *out = (struct acceptance){.verdict = verdict, .document = made};
     return 0;
 }

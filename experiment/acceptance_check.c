@@ -11,7 +11,13 @@
 #include "base/text.h"
 #include "experiment/pointer.h"
 
-enum { SHOWN_NODES = 256, SHOWN_DEPTH = 6, SHOWN_TEXT = 1024, SHOWN_BYTES = 256 * 1024, PROBLEMS_MAX = 50 };
+enum {
+    SHOWN_NODES = 256,
+    SHOWN_DEPTH = 6,
+    SHOWN_TEXT = 1024,
+    SHOWN_BYTES = 256 * 1024,
+    PROBLEMS_MAX = 50
+};
 
 /* Counts nodes up to SHOWN_NODES and stops at SHOWN_DEPTH: the bound on the recursion. */
 /* NOLINTNEXTLINE(misc-no-recursion) */

@@ -16,7 +16,7 @@ struct checks {
     cJSON *list;
     size_t n;
     size_t failed;
-    size_t bytes;       /* about what the rows take, so that no more is built than a document may hold */
+    size_t bytes; /* about what the rows take, so that no more is built than a document may hold */
     const char *widest; /* the pattern with the most matches, or NULL */
     size_t widest_n;
     const cJSON *report;
@@ -26,8 +26,9 @@ struct checks {
 /* Whether everything still fits into an acceptance document (LIMIT_CHECKS, LIMIT_JSON_DOCUMENT). */
 bool checks_fit(const struct checks *c);
 
-/* One row (it is only counted once they do not fit): limit and actual are copied (NULL: null); error NULL when passed or when the numbers say
- * it all. A huge value is shown by its type and size only. */
+/* One row (it is only counted once they do not fit): limit and actual are copied (NULL: null);
+ * error NULL when passed or when the numbers say it all. A huge value is shown by its type and size
+ * only. */
 void checks_add(struct checks *c, const char *name, const char *operator, const cJSON * limit,
                 const cJSON *actual, bool passed, const char *error);
 

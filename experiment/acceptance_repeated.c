@@ -62,7 +62,8 @@ static void check_starts(const cJSON *element, size_t index, const cJSON *rules,
 }
 
 /* at: the expected value of each rule for this element; moved on to the next. */
-static void check_series(const cJSON *element, size_t index, const cJSON *rules, const cJSON **at, struct problems *p)
+static void check_series(const cJSON *element, size_t index, const cJSON *rules, const cJSON **at,
+                         struct problems *p)
 {
     const cJSON *rule = NULL;
     size_t n = 0;

@@ -45,7 +45,7 @@ int finish_write_json(const struct run *r, const char *name, const cJSON *j, str
 {
     AUTO_BUF struct buf b = {.data = NULL};
 
-    buf_init(&b, LIMIT_JSON_DOCUMENT * 4);
+    buf_init(&b, LIMIT_JSON_DOCUMENT); /* what whoever verifies it reads */
     json_write(&b, j, JSON_PRETTY);
     if (buf_check(&b, e) < 0)
         return err_wrap(e, "%s", name);

@@ -141,7 +141,7 @@ static int read_document(const struct runset_run *r, const char *name, cJSON **o
 
     if (!manifest_find(&r->manifest, name))
         return 0;
-    if (file_read_at(r->fd, name, LIMIT_JSON_DOCUMENT * 4, &bytes, &len, e) < 0)
+    if (file_read_at(r->fd, name, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0)
         return distrust(e);
     if (json_parse(bytes, len, NULL, out, e) < 0) {
         (void) err_wrap(e, "%s", name);

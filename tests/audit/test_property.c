@@ -262,10 +262,11 @@ static void every_report_identity_field_is_identity(void **state)
         struct pointer_list plain = { 0 };
         struct err e = ERR_INIT;
 
-        assert_int_equal(pointer_expand(s.baseline.report, json_get(field, "path")->valuestring, &plain, &e), 0);
+        assert_int_equal(pointer_expand(s.baseline.report, json_get(field, "path")->valuestring, LIMIT_COMPARISONS,
+                                        &plain, &e), 0);
         assert_true(plain.n > 0);
         for (size_t i = 0; i < plain.n; i++)
-            collect(pointer_get(s.baseline.report, plain.items[i]), plain.items[i], &leaves);
+            collect(plain.items[i].value, plain.items[i].pointer, &leaves);
         pointer_list_fini(&plain);
         fields++;
     }

@@ -1,4 +1,5 @@
-/* Patterns over many members: what a document can hold is compared, more is one clear refusal, and time stays in proportion. */
+/* Patterns over many members: what a document can hold is compared, more is one clear refusal, and
+ * time stays in proportion. */
 #include "tests/lib/support.h"
 
 #include "tests/audit/sides.h"
@@ -6,7 +7,7 @@
 /* {"k0000":{"p99":1000000},…}: n members below /latency. */
 static void put_members(struct sides_side *side, size_t n, const char *key, const char *value)
 {
-    struct buf b = { 0 };
+    struct buf b = {0};
 
     buf_init(&b, LIMIT_REPORT);
     for (size_t i = 0; i < n; i++)
@@ -15,7 +16,7 @@ static void put_members(struct sides_side *side, size_t n, const char *key, cons
     assert_false(b.failed);
     json_free(cJSON_DetachItemFromObjectCaseSensitive(side->report, "latency"));
     {
-        static const struct json_limits limits = { .max_bytes = LIMIT_REPORT };
+        static const struct json_limits limits = {.max_bytes = LIMIT_REPORT};
         struct err e = ERR_INIT;
         cJSON *members = NULL;
 
@@ -29,7 +30,7 @@ static void put_members(struct sides_side *side, size_t n, const char *key, cons
 /* As a run directory holds it. */
 static size_t written(const cJSON *document)
 {
-    struct buf b = { 0 };
+    struct buf b = {0};
     size_t len = 0;
 
     buf_init(&b, LIMIT_MIB(64));
@@ -42,7 +43,7 @@ static size_t written(const cJSON *document)
 
 static void readers_take(const cJSON *document)
 {
-    struct buf b = { 0 };
+    struct buf b = {0};
     struct err e = ERR_INIT;
 
     assert_true(written(document) <= LIMIT_JSON_DOCUMENT);
@@ -55,9 +56,9 @@ static void readers_take(const cJSON *document)
 
 static void look(struct sides *s, struct audit *out)
 {
-    struct audit_side side = { .tree = &s->current.tree,
-                               .manifest = s->current.manifest,
-                               .definition = &s->current.definition };
+    struct audit_side side = {.tree = &s->current.tree,
+                              .manifest = s->current.manifest,
+                              .definition = &s->current.definition};
     struct err e = ERR_INIT;
 
     sides_add_report(&s->current, s->path);
@@ -65,7 +66,8 @@ static void look(struct sides *s, struct audit *out)
         fail_msg("%s", e.text);
 }
 
-/* One refusal of this code, whose text holds all of these; no number; a document that everybody reads. */
+/* One refusal of this code, whose text holds all of these; no number; a document that everybody
+ * reads. */
 static void refused(const struct audit *a, const char *const *words, size_t n)
 {
     const cJSON *reasons = json_get(a->document, "reasons");
@@ -89,7 +91,7 @@ enum { WIDEST = LIMIT_COMPARISONS - 3 };
 static void widest_allowed_is_compared_member_by_member(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     const cJSON *row = NULL;
     size_t n = 0;
 
@@ -101,7 +103,8 @@ static void widest_allowed_is_compared_member_by_member(void **state)
     if (a.verdict != VERDICT_OK)
         sides_show(a.document);
     assert_int_equal(a.verdict, VERDICT_OK);
-    assert_int_equal((int) json_get(a.document, "made_comparisons")->valuedouble, LIMIT_COMPARISONS);
+    assert_int_equal((int) json_get(a.document, "made_comparisons")->valuedouble,
+                     LIMIT_COMPARISONS);
     cJSON_ArrayForEach(row, json_get(a.document, "comparisons"))
     {
         const char *metric = json_get(row, "metric")->valuestring;
@@ -118,16 +121,19 @@ static void widest_allowed_is_compared_member_by_member(void **state)
     sides_fini(&s);
 }
 
-/* More on either side, by itself or in all, is told the same way to who runs, who judges and who approves. */
+/* More on either side, by itself or in all, is told the same way to who runs, who judges and who
+ * approves. */
 static void one_more_is_refused_by_all(void **state)
 {
-    static const char *const by_pattern[] = { "/latency/*/p99 matches 2049 members in this run", "at most 2048",
-                                              "let the report hold fewer" };
-    static const char *const in_all[] = { "more than 2048 comparisons", "let the definition name only those that count" };
-    static const char *const current[] = { "/latency/*/p99 matches 40000 members in the current run" };
-    static const char *const baseline[] = { "/latency/*/p99 matches 40000 members in the baseline" };
+    static const char *const by_pattern[] = {"/latency/*/p99 matches 2049 members in this run",
+                                             "at most 2048", "let the report hold fewer"};
+    static const char *const in_all[] = {"more than 2048 comparisons",
+                                         "let the definition name only those that count"};
+    static const char *const current[] = {
+        "/latency/*/p99 matches 40000 members in the current run"};
+    static const char *const baseline[] = {"/latency/*/p99 matches 40000 members in the baseline"};
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     sides_init(&s);
@@ -163,11 +169,12 @@ static void one_more_is_refused_by_all(void **state)
 /* Few members with long names fill a document as well. */
 static void what_fills_a_document_is_refused(void **state)
 {
-    static const char *const words[] = { "takes more than the 1048576 bytes of a document", "fewer, shorter members" };
-    static const char *const names[] = { "whose names take more than 1048576 bytes" };
+    static const char *const words[] = {"takes more than the 1048576 bytes of a document",
+                                        "fewer, shorter members"};
+    static const char *const names[] = {"whose names take more than 1048576 bytes"};
     char key[1025] = "";
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     memset(key, 'k', 400);
@@ -195,7 +202,7 @@ static void who_may_judge_can_be_compared_with(void **state)
 {
     char key[400] = "";
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     size_t fit = 0;
 
     (void) state;
@@ -210,7 +217,7 @@ static void who_may_judge_can_be_compared_with(void **state)
         if (a.verdict == VERDICT_OK) {
             audit_fini(&a);
             tree_fini(&s.current.tree);
-            s.current.tree = (struct tree) { 0 };
+            s.current.tree = (struct tree){0};
             put_members(&s.current, 1000, key, "{\"p99\":-1.2345678901234567e-300}");
             sides_audit(&s, &a);
             assert_int_equal(a.verdict, VERDICT_OK);
@@ -227,10 +234,10 @@ static void who_may_judge_can_be_compared_with(void **state)
 /* Lists of what is not compared stay as small. */
 static void identity_and_ungated_members_count_too(void **state)
 {
-    static const char *const identity[] = { "/environment/* matches 3000 members in this run" };
+    static const char *const identity[] = {"/environment/* matches 3000 members in this run"};
     struct sides s;
-    struct audit a = { 0 };
-    struct buf b = { 0 };
+    struct audit a = {0};
+    struct buf b = {0};
 
     (void) state;
     sides_init(&s);
@@ -266,8 +273,8 @@ static void identity_and_ungated_members_count_too(void **state)
 static void large_identities_are_refused_before_they_fill_the_memory(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
-    struct buf b = { 0 };
+    struct audit a = {0};
+    struct buf b = {0};
 
     (void) state;
     sides_init(&s);
@@ -280,7 +287,7 @@ static void large_identities_are_refused_before_they_fill_the_memory(void **stat
     }
     buf_putc(&b, '}');
     {
-        static const struct json_limits limits = { .max_bytes = LIMIT_REPORT, .max_tokens = 2000000 };
+        static const struct json_limits limits = {.max_bytes = LIMIT_REPORT, .max_tokens = 2000000};
         struct err e = ERR_INIT;
         cJSON *values = NULL;
 
@@ -289,9 +296,10 @@ static void large_identities_are_refused_before_they_fill_the_memory(void **stat
         sides_put(s.current.report, "/environment", values);
     }
     buf_fini(&b);
-    s.current.tree = (struct tree) { 0 };
+    s.current.tree = (struct tree){0};
     {
-        struct tree_file file = { .path = strdup(SIDES_REPORT), .report = cJSON_Duplicate(s.current.report, true) };
+        struct tree_file file = {.path = strdup(SIDES_REPORT),
+                                 .report = cJSON_Duplicate(s.current.report, true)};
 
         s.current.tree.files = calloc(16, sizeof *s.current.tree.files);
         s.current.tree.files[0] = file;
@@ -308,13 +316,14 @@ static void deep_values_leave_a_readable_document(void **state)
 {
     static const char deep[] = "[[[[[[[[[[[[[1]]]]]]]]]]]]]";
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     for (size_t differs = 0; differs < 2; differs++) {
         sides_init(&s);
         sides_put_text(s.baseline.report, "/environment/cc", deep);
-        sides_put_text(s.current.report, "/environment/cc", differs ? "[[[[[[[[[[[[[2]]]]]]]]]]]]]" : deep);
+        sides_put_text(s.current.report, "/environment/cc",
+                       differs ? "[[[[[[[[[[[[[2]]]]]]]]]]]]]" : deep);
         sides_audit(&s, &a);
         assert_int_equal(a.verdict, differs ? VERDICT_NON_COMPARABLE : VERDICT_OK);
         readers_take(a.document);
@@ -327,17 +336,18 @@ static void deep_values_leave_a_readable_document(void **state)
 static void wide_objects_are_told_apart(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     const cJSON *reason = NULL;
 
     (void) state;
     sides_init_with(&s, sides_yaml);
     for (size_t side = 0; side < 2; side++) {
-        struct buf b = { 0 };
+        struct buf b = {0};
 
         buf_init(&b, LIMIT_REPORT);
         for (size_t i = 0; i < 20000; i++)
-            buf_printf(&b, "%s\"%s%zu\":1", i == 0 ? "{" : ",", side ? "x" : "y", side ? 19999 - i : i);
+            buf_printf(&b, "%s\"%s%zu\":1", i == 0 ? "{" : ",", side ? "x" : "y",
+                       side ? 19999 - i : i);
         buf_putc(&b, '}');
         sides_put_text(side ? s.current.report : s.baseline.report, "/environment/cc", b.data);
         buf_fini(&b);
@@ -346,7 +356,8 @@ static void wide_objects_are_told_apart(void **state)
     assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
     reason = json_get(a.document, "reasons")->child;
     assert_string_equal(json_get(reason, "code")->valuestring, "NC-IDENTITY-DIFFERS");
-    assert_string_equal(pointer_get(reason, "/elements/0/field")->valuestring, "/environment/cc/y0");
+    assert_string_equal(pointer_get(reason, "/elements/0/field")->valuestring,
+                        "/environment/cc/y0");
     assert_int_equal((int) json_get(reason, "elements_omitted")->valuedouble, 40000 - 50);
     readers_take(a.document);
     audit_fini(&a);
