@@ -44,13 +44,14 @@ static int collect_from(const struct tree_file *f, const char *pattern, struct m
 
     if (!f->report)
         return 0;
-    if (pointer_expand(f->report, pattern, &list, e) < 0)
+    if (pointer_expand(f->report, pattern, LIMIT_COMPARISONS, &list, e) < 0)
         return -1;
     for (size_t i = 0; i < list.n && m->n < LIMIT_METRICS; i++) {
-        const cJSON *v = pointer_get(f->report, list.items[i]);
+        const cJSON *v = list.items[i].value;
+        const char *pointer = list.items[i].pointer;
 
-        if (cJSON_IsNumber(v) && isfinite(v->valuedouble) &&
-            add_metric(m, f->path, list.items[i], v->valuedouble, e) < 0)
+        if (strlen(pointer) <= POINTER_MAX_BYTES && cJSON_IsNumber(v) && isfinite(v->valuedouble) &&
+            add_metric(m, f->path, pointer, v->valuedouble, e) < 0)
             return -1;
     }
     return 0;
