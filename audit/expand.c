@@ -1,5 +1,7 @@
 /* What a pattern matches in the two reports of a pair, and when that is too much
  * (LIMIT_COMPARISONS). */
+#include <string.h>
+
 #include "audit/parts.h"
 #include "base/limits.h"
 
@@ -38,7 +40,7 @@ int expand_pair(const struct pair *pair, const char *pattern, struct findings *f
         return 0;
     }
     *out = x;
-    x = (struct expanded){0}; /* moved out */
+    memset(&x, 0, sizeof x); /* moved out */
     return 0;
 }
 
