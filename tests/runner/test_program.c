@@ -332,7 +332,7 @@ static void fingerprint_and_doctor_speak_json(void **state)
 
     (void) state;
     SAY(&s, "fingerprint", dir);
-    assert_said(&s, 2, NULL, "not a git repository");
+    assert_said(&s, 2, NULL, "is in no git repository");
     said_fini(&s);
     test_run(make, NULL, dir, NULL, &r);
     assert_int_equal(r.code, 0);
