@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -26,7 +27,7 @@ static uint64_t eight_bytes(const char *s)
     uint64_t v = 0;
 
     memcpy(&v, s, sizeof(v));
-    return v;
+    return le64toh(v); /* the first byte is the lowest */
 }
 
 /* The highest bit of a byte is set where v's is below n (at most 0x80), and perhaps above such a
@@ -104,7 +105,7 @@ size_t text_plain_length(const char *s, size_t len)
                          bytes_below(v ^ EIGHT('"'), 1) | bytes_below(v ^ EIGHT('\\'), 1);
 
         if (other != 0)
-            break;
+            return i + (size_t) __builtin_ctzll(other) / 8;
         i += 8;
     }
     while (i < len && (unsigned char) s[i] >= 0x20 && (unsigned char) s[i] < 0x80 && s[i] != '"' &&
