@@ -341,10 +341,9 @@ static bool read_process(struct process_tree *t, size_t i)
     read_size(t, w, &st);
     if (st.threads > THREADS_READ_MAX)
         t->wide = true;
-    /* In turn, not all in the same sample. A process with threads is read whole when one of them
-     * may have a new child. */
-    if (!w->known || (t->round + (uint64_t) w->pid) % DETAIL_EVERY == 0 ||
-        (t->forked && st.threads > 1))
+    /* All in the same sample: the first reading of a kind is the dear one. A process with threads
+     * is read whole when one of them may have a new child. */
+    if (!w->known || t->round % DETAIL_EVERY == 0 || (t->forked && st.threads > 1))
         read_details(t, w, &r);
     if (t->forked || !w->known)
         watch_children(t, w);
