@@ -75,7 +75,7 @@ static size_t length(const char *s)
 }
 
 /* Text of any length, as much of it as a reason shows. */
-static void put_text(struct buf *out, const char *format, va_list ap)
+__attribute__((format(printf, 2, 0))) static void put_text(struct buf *out, const char *format, va_list ap)
 {
     AUTO_BUF struct buf whole = { 0 };
 

@@ -2,7 +2,7 @@
 # check_globals.sh BUILD-DIR: no folder's library defines a writable object (style rule 21). Constant tables land in
 # .rodata and .data.rel.ro, which pass. Symbols are read, not section sizes: gcc keeps nameless images of initialisers
 # (struct err e = ERR_INIT) in .data, and nobody can write to those.
-set -eu
+set -euo pipefail
 build=${1:?usage: check_globals.sh BUILD-DIR}
 found=0
 
