@@ -302,7 +302,7 @@ test('the commands that pages advise exist', async () => {
     for (const option of words.filter((w) => w.startsWith('--'))) assert.ok(text.includes(option), `${command}: ${option} is unknown`);
   }
   const refusal = documents.refusal.next.map((s) => s.command);
-  assert.deepEqual(refusal, ['cleanrun run kvcache-50k',
+  assert.deepEqual(refusal, [`cleanrun run kvcache-50k --server ${live.origin}`,
     `cleanrun-server baseline approve ${live.runs.refused} --project demo/kvcache --gate kvcache-50k --reviewer NAME --reason TEXT`]);
   assert.match(documents['run-first'].next[0].command, new RegExp(`baseline approve ${live.runs.first} --project demo/kvcache`));
 });
