@@ -122,6 +122,13 @@ static void put_reading(struct buf *out, const char *name, const cJSON *reading,
     buf_puts(out, unit);
 }
 
+/* Only what happened at all. */
+static void put_event(struct buf *out, const char *name, const cJSON *reading, const char *unit)
+{
+    if (cJSON_IsNumber(reading) && reading->valuedouble > 0)
+        put_reading(out, name, reading, unit);
+}
+
 static void put_names(struct buf *out, const cJSON *others)
 {
     const cJSON *other = NULL;
@@ -152,9 +159,9 @@ void interference_describe(const cJSON *record, struct buf *out)
     put_reading(out, "memory pressure", json_get(pressure, "memory"), " %");
     put_reading(out, "I/O pressure", json_get(pressure, "io"), " %");
     put_reading(out, "load up to", json_get(record, "load_max"), "");
-    put_reading(out, "swapped in", json_get(record, "swapped_in_pages"), " pages");
-    put_reading(out, "swapped out", json_get(record, "swapped_out_pages"), " pages");
-    put_reading(out, "throttled", json_get(record, "thermal_throttles"), " times");
+    put_event(out, "swapped in", json_get(record, "swapped_in_pages"), " pages");
+    put_event(out, "swapped out", json_get(record, "swapped_out_pages"), " pages");
+    put_event(out, "throttled", json_get(record, "thermal_throttles"), " times");
 }
 
 static bool above(const cJSON *record, const char *key, double limit)
