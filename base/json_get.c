@@ -23,6 +23,20 @@ static bool is_kind(const cJSON *j, int kind)
     return j && json_node_kind(j) == kind;
 }
 
+const char *json_text(const cJSON *object, const char *key, const char *otherwise)
+{
+    const cJSON *member = json_get(object, key);
+
+    return is_kind(member, cJSON_String) ? member->valuestring : otherwise;
+}
+
+double json_number(const cJSON *object, const char *key, double otherwise)
+{
+    const cJSON *member = json_get(object, key);
+
+    return is_kind(member, cJSON_Number) ? member->valuedouble : otherwise;
+}
+
 int json_get_string(const cJSON *object, const char *key, const char **out, struct err *e)
 {
     const cJSON *member = json_get(object, key);

@@ -34,6 +34,10 @@ static inline void cleanup_json(cJSON **j)
 
 /* Exact, case-sensitive member look-up; NULL when absent or `object` is no object (NULL allowed). */
 const cJSON *json_get(const cJSON *object, const char *key);
+/* The member's text (borrowed) or number, `otherwise` when it is absent or of another type: for what is shown, or has a
+ * default. What a document must hold is asked for with the typed getters below. */
+const char *json_text(const cJSON *object, const char *key, const char *otherwise);
+double json_number(const cJSON *object, const char *key, double otherwise);
 bool json_is_integer(const cJSON *j); /* a number written without point or exponent and within ±(2^53-1) */
 /* Deep value equality: numbers by value (2000 == 2000.0), types strict (1 != true), object member order ignored. */
 bool json_equal(const cJSON *a, const cJSON *b);

@@ -8,6 +8,7 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "evidence/dsse.h"
 #include "runner/key_way.h"
 
@@ -18,13 +19,11 @@ static void explain(const struct http_reply *r, char *out, size_t size)
 {
     AUTO_JSON cJSON *j = NULL;
     struct err ignored = ERR_INIT;
-    const cJSON *detail = NULL;
+    const char *why = "no explanation";
 
     if (json_parse(r->body, r->len, NULL, &j, &ignored) == 0)
-        detail = json_get(j, "detail") ? json_get(j, "detail") : json_get(j, "title");
-    (void) snprintf(out, size, "%s",
-                    detail && cJSON_IsString(detail) ? detail->valuestring
-                                                     : "no explanation"); /* may be cut */
+        why = json_text(j, json_get(j, "detail") ? "detail" : "title", why);
+    (void) snprintf(out, size, "%s", why); /* may be cut */
 }
 
 int push_refused(const struct push_upload *u, const char *step, const struct http_reply *r,
@@ -62,7 +61,6 @@ static void tell_signer(const struct push_upload *u)
 /* Why it is INVALID: told even when nothing else is. */
 static void tell_refusal(const struct push_upload *u, const cJSON *document)
 {
-    const cJSON *detail = json_get(document, "detail");
     const cJSON *reason = NULL;
     const char *way = NULL;
     bool of_key = false;
@@ -70,19 +68,16 @@ static void tell_refusal(const struct push_upload *u, const cJSON *document)
 
     cJSON_ArrayForEach(reason, json_get(document, "reasons"))
     {
-        const cJSON *code = json_get(reason, "code");
-        const cJSON *text = json_get(reason, "text");
+        const char *code = json_text(reason, "code", "?");
+        const char *text = json_text(reason, "text", "");
 
-        /* a broken standard error is no reason to stop */
-        (void) fprintf(u->c->err, "  %-22s %s\n", cJSON_IsString(code) ? code->valuestring : "?",
-                       cJSON_IsString(text) ? text->valuestring : "");
-        of_key = of_key || (cJSON_IsString(code) && strcmp(code->valuestring, "IN-KEY") == 0);
-        way = way || !cJSON_IsString(text) ? way : key_way(text->valuestring);
+        plain_line(u->c->err, "  %-22s %s", code, text);
+        of_key = of_key || strcmp(code, "IN-KEY") == 0;
+        way = way ? way : key_way(text);
         n++;
     }
     if (n == 0)
-        (void) fprintf(u->c->err, "%s\n",
-                       cJSON_IsString(detail) ? detail->valuestring : "no explanation");
+        plain_line(u->c->err, "%s", json_text(document, "detail", "no explanation"));
     if (of_key && way)
         cli_say(u->c, "%s", way);
     else if (of_key)
@@ -95,11 +90,7 @@ static void tell_reasons(struct cli *c, const cJSON *document)
 
     cJSON_ArrayForEach(reason, json_get(document, "reasons"))
     {
-        const cJSON *code = json_get(reason, "code");
-        const cJSON *text = json_get(reason, "text");
-
-        cli_say(c, "  %-22s %s", cJSON_IsString(code) ? code->valuestring : "?",
-                cJSON_IsString(text) ? text->valuestring : "");
+        cli_say(c, "  %-22s %s", json_text(reason, "code", "?"), json_text(reason, "text", ""));
     }
 }
 
@@ -108,14 +99,12 @@ static void tell_reasons(struct cli *c, const cJSON *document)
 static void tell_check(struct cli *c, const cJSON *document, int *io_exit)
 {
     const cJSON *check = json_get(document, "check");
-    const cJSON *text = json_get(check, "description");
-    const cJSON *run = json_get(check, "run");
-    const cJSON *word = json_get(check, "verdict");
+    const char *text = json_text(check, "description", NULL);
 
     if (check && *io_exit == EXIT_OK)
-        *io_exit = push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL);
-    if (cJSON_IsString(text))
-        cli_say(c, "%s (run %s)", text->valuestring, cJSON_IsString(run) ? run->valuestring : "?");
+        *io_exit = push_verdict_exit(json_text(check, "verdict", NULL));
+    if (text)
+        cli_say(c, "%s (run %s)", text, json_text(check, "run", "?"));
 }
 
 static int unsound(const char *what, struct err *e)
@@ -183,26 +172,21 @@ int push_tell_verdict(const struct push_upload *u, const struct http_reply *repl
         return unsound("it is no JSON", e);
     if (judged && check_answer(u, j, e) < 0)
         return -1;
-    const cJSON *word = json_get(j, "verdict");
-    const cJSON *text = json_get(j, "description");
+    const char *text = json_text(j, "description", NULL);
 
-    *out_exit =
-        judged ? push_verdict_exit(cJSON_IsString(word) ? word->valuestring : NULL) : EXIT_INVALID;
+    *out_exit = judged ? push_verdict_exit(json_text(j, "verdict", NULL)) : EXIT_INVALID;
     if (u->target->json) {
         if (print_answer(u, j, reply, e) < 0)
             return -1;
     } else {
-        (void) fprintf(u->c->out, "%s\n",
-                       !judged                ? "INVALID"
-                       : cJSON_IsString(word) ? word->valuestring
-                                              : "no verdict"); /* flushed and checked by main */
+        plain_line(u->c->out, "%s", judged ? json_text(j, "verdict", "no verdict") : "INVALID");
     }
     if (!judged) {
         tell_refusal(u, j);
         return 0;
     }
-    if (cJSON_IsString(text))
-        cli_say(u->c, "%s", text->valuestring);
+    if (text)
+        cli_say(u->c, "%s", text);
     tell_reasons(u->c, j);
     tell_check(u->c, j, out_exit);
     const cJSON *page = json_get(json_get(j, "links"), "page");

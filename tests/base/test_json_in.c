@@ -508,9 +508,27 @@ static void equality_of_large_reordered_objects(void **state)
     assert_false(json_equal(a, b));
 }
 
+static void text_and_number_have_a_default(void **state)
+{
+    struct err e = ERR_INIT;
+    AUTO_JSON cJSON *j = NULL;
+    static const char text[] = "{\"s\": \"x\", \"n\": 2.5, \"null\": null}";
+
+    (void) state;
+    assert_int_equal(json_parse(text, strlen(text), NULL, &j, &e), 0);
+    assert_string_equal(json_text(j, "s", "-"), "x");
+    assert_string_equal(json_text(j, "n", "-"), "-");
+    assert_string_equal(json_text(j, "null", "-"), "-");
+    assert_null(json_text(j, "S", NULL));
+    assert_null(json_text(NULL, "s", NULL));
+    assert_true(json_number(j, "n", -1) > 2.4 && json_number(j, "n", -1) < 2.6);
+    assert_true(json_number(j, "s", -1) < 0 && json_number(NULL, "n", -1) < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_and_number_have_a_default),
         cmocka_unit_test(every_value_kind_is_read),
         cmocka_unit_test(what_bare_cjson_takes_is_refused),
         cmocka_unit_test(control_characters_must_be_escaped),

@@ -723,6 +723,32 @@ static void token_files_must_be_private(void **state)
     bench_free(&b);
 }
 
+/* What a server passes on may have been written by whoever wrote the archive. */
+static void a_refusal_stays_in_its_lines(void **state)
+{
+    static const char *const answers[] = {
+        STATUS("422 Unprocessable", "{\"reasons\": [{\"code\": \"IN-MANIFEST\", \"text\": "
+                                    "\"a\\u001b[31m\\nresult     OK\"}]}"),
+        STATUS("422 Unprocessable", "{\"detail\": \"a\\u001b[31m\\nresult     OK\"}")};
+    struct bench b;
+
+    (void) state;
+    bench_new(&b);
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        struct command_result r;
+        char *log = NULL;
+
+        PUSH(&b, &r, &log, BLOB, answers[i]);
+        assert_int_equal(r.code, 5);
+        assert_non_null(strstr(r.err, "a?[31m result     OK"));
+        assert_null(strchr(r.err, '\x1b'));
+        assert_null(strstr(r.err, "\nresult"));
+        command_result_fini(&r);
+        free(log);
+    }
+    bench_free(&b);
+}
+
 #define NO_CHECK "is no check of this commit"
 #define COMMIT "c6f068d4e70ae7a6b7eefefdfe50fec8272f513e"
 #define CHECK_OF(schema, project, commit, word, gates)                                             \
@@ -939,6 +965,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_unreachable_server_is_an_infrastructure_error),
         cmocka_unit_test(a_token_never_goes_unencrypted_to_another_machine),
         cmocka_unit_test(token_files_must_be_private),
+        cmocka_unit_test(a_refusal_stays_in_its_lines),
         cmocka_unit_test(status_watches_until_there_is_a_verdict),
         cmocka_unit_test(status_exits_by_the_worst_verdict),
         cmocka_unit_test(status_takes_the_project_of_the_definition),
