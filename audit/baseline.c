@@ -29,13 +29,6 @@ void baseline_fini(struct baseline *b)
     *b = (struct baseline) { 0 };
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 /* The path without "." and empty components; NULL when it is empty, absolute, or goes up. */
 static char *normalise(const char *path)
 {
@@ -86,11 +79,11 @@ static int read_file_row(struct baseline *b, const cJSON *row, struct err *e)
         return err_set(e, BROKEN, "baseline manifest: %.300s", why.text);
     f->path = safe_path(b, json_get(row, "path"));
     if (!f->path)
-        return err_set(e, BROKEN, "baseline file path is unsafe: %.200s", text_of(row, "path"));
+        return err_set(e, BROKEN, "baseline file path is unsafe: %.200s", json_text(row, "path", ""));
     b->n_files++;
     if (json_get_u53(row, b->legacy ? "bytes" : "size", LIMIT_MEMBER, &f->size, &why) < 0)
         return err_set(e, BROKEN, "invalid baseline file size: %.200s (%.100s)", f->path, why.text);
-    if (!digest_parse(text_of(row, "sha256"), &f->digest))
+    if (!digest_parse(json_text(row, "sha256", ""), &f->digest))
         return err_set(e, BROKEN, "invalid baseline SHA-256: %.200s", f->path);
     return 0;
 }
@@ -188,16 +181,16 @@ static int check_seed_head(const struct baseline *b, struct err *e)
 {
     const cJSON *qualification = json_get(b->document, "qualification");
     const cJSON *source = json_get(b->document, "source");
-    const char *status = text_of(source, "git_status");
+    const char *status = json_text(source, "git_status", "");
     int64_t stamp = 0;
 
     if (!clock_parse_compact(b->id, &stamp))
         return err_set(e, BROKEN, "baseline_id must be a UTC timestamp identifier, not '%.80s'", b->id);
     if (b->paths_only)
         return 0;
-    if (!cJSON_IsFalse(json_get(qualification, "release_evidence")) || !text_of(qualification, "permitted_use")[0])
+    if (!cJSON_IsFalse(json_get(qualification, "release_evidence")) || !json_text(qualification, "permitted_use", "")[0])
         return err_set(e, BROKEN, "baseline manifest must mark the historical input as non-release evidence");
-    if (!text_of(source, "git_revision")[0])
+    if (!json_text(source, "git_revision", "")[0])
         return err_set(e, BROKEN, "baseline manifest has no source git revision");
     if (strcmp(status, "clean") != 0 && strcmp(status, "dirty") != 0)
         return err_set(e, BROKEN, "baseline source git_status must be clean or dirty");
@@ -230,25 +223,25 @@ static int check_our_head(const struct baseline *b, struct err *e)
         return err_set(e, BROKEN, "baseline_id must be 'b-' and a run id or a UTC timestamp, not '%.80s'", b->id);
     if (run && (!cJSON_IsString(run) || !text_is_run_id(run->valuestring)))
         return err_set(e, BROKEN, "baseline manifest: run is no run id");
-    if (!text_is_project(text_of(b->document, "project")) || !text_is_slug(text_of(b->document, "gate")) ||
-        !text_is_slug(text_of(b->document, "class")))
+    if (!text_is_project(json_text(b->document, "project", "")) || !text_is_slug(json_text(b->document, "gate", "")) ||
+        !text_is_slug(json_text(b->document, "class", "")))
         return err_set(e, BROKEN, "baseline manifest: project, gate and class are needed");
-    if (!text_of(reviewed, "by")[0] || !text_of(reviewed, "reason")[0] ||
-        !clock_parse_rfc3339(text_of(reviewed, "at"), &at))
+    if (!json_text(reviewed, "by", "")[0] || !json_text(reviewed, "reason", "")[0] ||
+        !clock_parse_rfc3339(json_text(reviewed, "at", ""), &at))
         return err_set(e, BROKEN, "baseline manifest: a review needs by, at and reason");
-    if (evidence && !digest_parse(text_of(b->document, "evidence_sha256"), &digest))
+    if (evidence && !digest_parse(json_text(b->document, "evidence_sha256", ""), &digest))
         return err_set(e, BROKEN, "invalid baseline SHA-256: evidence_sha256");
     return 0;
 }
 
 static int read_document(struct baseline *b, bool allow_paths_only, struct err *e)
 {
-    const char *schema = text_of(b->document, "schema");
+    const char *schema = json_text(b->document, "schema", "");
 
     if (strcmp(schema, BASELINE_OURS) != 0 && strcmp(schema, BASELINE_SEED) != 0)
         return err_set(e, BROKEN, "unsupported baseline manifest schema '%.80s'", schema);
     b->legacy = strcmp(schema, BASELINE_SEED) == 0;
-    b->id = text_of(b->document, "baseline_id");
+    b->id = json_text(b->document, "baseline_id", "");
     b->paths_only = b->legacy && allow_paths_only && !json_get(b->document, "files");
     if ((b->legacy ? check_seed_head(b, e) : check_our_head(b, e)) < 0)
         return -1;

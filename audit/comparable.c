@@ -10,13 +10,6 @@
 #include "experiment/facts.h"
 #include "experiment/pointer.h"
 
-static const char *text_at(const cJSON *root, const char *pointer)
-{
-    const cJSON *j = pointer_get(root, pointer);
-
-    return cJSON_IsString(j) ? j->valuestring : NULL;
-}
-
 /* An unknown fact is absent, null, empty or says so itself. */
 static bool is_unknown(const cJSON *v)
 {
@@ -204,8 +197,8 @@ static void check_environments(const struct audit_input *in, struct findings *f)
 
 static void check_class(const struct audit_input *in, struct findings *f)
 {
-    const char *baseline = text_at(in->baseline.manifest, "/class");
-    const char *current = text_at(in->current.manifest, "/class");
+    const char *baseline = pointer_text(in->baseline.manifest, "/class");
+    const char *current = pointer_text(in->current.manifest, "/class");
     struct finding what = { .code = "NC-MACHINE-CLASS",
                             .field = "/class",
                             .baseline = pointer_get(in->baseline.manifest, "/class"),
@@ -222,8 +215,8 @@ static void check_class(const struct audit_input *in, struct findings *f)
 
 static void check_mode(const struct audit_input *in, struct findings *f)
 {
-    const char *baseline = text_at(in->baseline.manifest, "/mode");
-    const char *current = text_at(in->current.manifest, "/mode");
+    const char *baseline = pointer_text(in->baseline.manifest, "/mode");
+    const char *current = pointer_text(in->current.manifest, "/mode");
     struct finding what = { .code = "NC-MODE",
                             .field = "/mode",
                             .baseline = pointer_get(in->baseline.manifest, "/mode"),
@@ -285,7 +278,7 @@ static const char *experiment_of(const struct audit_side *side, char hex[DIGEST_
         digest_hex(&side->definition->experiment_digest, hex);
         return hex;
     }
-    return text_at(side->manifest, "/definition/experiment_sha256");
+    return pointer_text(side->manifest, "/definition/experiment_sha256");
 }
 
 /* One differing key; a list is one key, whatever of it differs. */
@@ -373,8 +366,8 @@ static void check_names(const struct audit_input *in, struct findings *f)
     static const char *const pointers[] = { "/gate", "/project" };
 
     for (size_t i = 0; i < ARRAY_LEN(pointers); i++) {
-        const char *baseline = text_at(in->baseline.manifest, pointers[i]);
-        const char *current = text_at(in->current.manifest, pointers[i]);
+        const char *baseline = pointer_text(in->baseline.manifest, pointers[i]);
+        const char *current = pointer_text(in->current.manifest, pointers[i]);
         const char *wanted = i == 0 ? in->policy->gate : current;
         struct finding what = { .code = "NC-DEFINITION",
                                 .field = pointers[i],
@@ -395,7 +388,7 @@ static const cJSON *metric_of(const struct definition *d, const char *pointer)
 
     cJSON_ArrayForEach(item, list)
     {
-        const char *path = text_at(item, "/path");
+        const char *path = pointer_text(item, "/path");
 
         if (path && strcmp(path, pointer) == 0)
             return item;
@@ -472,7 +465,7 @@ static bool same_text(const char *a, const char *b)
 
 void comparable_same_evidence(const struct audit_input *in, const struct policy *p, struct findings *f)
 {
-    const char *run = text_at(in->current.manifest, "/run");
+    const char *run = pointer_text(in->current.manifest, "/run");
     struct finding what = { .code = "NC-SAME-EVIDENCE" };
     size_t equal = 0;
 
@@ -480,7 +473,7 @@ void comparable_same_evidence(const struct audit_input *in, const struct policy 
         findings_reason(f, &what, "both sides are the same archive %s", in->current.evidence_sha256);
         return;
     }
-    if (same_text(text_at(in->baseline.manifest, "/run"), run)) {
+    if (same_text(pointer_text(in->baseline.manifest, "/run"), run)) {
         what.field = "/run";
         findings_reason(f, &what, "both sides are the run %s", run);
         return;

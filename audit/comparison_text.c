@@ -25,17 +25,10 @@ static bool number_of(const cJSON *object, const char *key, double *out)
     return true;
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) && j->valuestring ? j->valuestring : "";
-}
-
 static struct row read_row(const cJSON *row)
 {
     struct row r = {.gated = cJSON_IsTrue(json_get(row, "gated")),
-                    .lower_is_worse = strcmp(text_of(row, "worse"), "lower") == 0};
+                    .lower_is_worse = strcmp(json_text(row, "worse", ""), "lower") == 0};
 
     r.has_baseline = number_of(row, "baseline", &r.baseline);
     r.has_current = number_of(row, "current", &r.current);
@@ -107,10 +100,10 @@ void comparison_text(const cJSON *row, bool ascii, struct comparison_text *out)
 {
     struct row r = read_row(row);
     struct quantity_unit unit =
-        quantity_unit(smaller(fabs(r.baseline), fabs(r.current)), text_of(row, "unit"));
-    const char *label = text_of(row, "label");
+        quantity_unit(smaller(fabs(r.baseline), fabs(r.current)), json_text(row, "unit", ""));
+    const char *label = json_text(row, "label", "");
 
-    *out = (struct comparison_text){.label = label[0] ? label : text_of(row, "metric"),
+    *out = (struct comparison_text){.label = label[0] ? label : json_text(row, "metric", ""),
                                     .unit = unit.name,
                                     .has_before = r.has_baseline,
                                     .has_after = r.has_current};

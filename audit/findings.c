@@ -175,13 +175,6 @@ static size_t rank_of(const cJSON *reason)
     return reasons_count;
 }
 
-static const char *text_of(const cJSON *reason, const char *key)
-{
-    const cJSON *j = json_get(reason, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 struct slot {
     cJSON *reason;
 };
@@ -196,10 +189,10 @@ static int compare_reasons(const void *a, const void *b)
 
     if (rank_left != rank_right)
         return rank_left < rank_right ? -1 : 1;
-    order = strcmp(text_of(left, "path"), text_of(right, "path"));
+    order = strcmp(json_text(left, "path", ""), json_text(right, "path", ""));
     if (order == 0)
-        order = strcmp(text_of(left, "field"), text_of(right, "field"));
-    return order != 0 ? order : strcmp(text_of(left, "text"), text_of(right, "text"));
+        order = strcmp(json_text(left, "field", ""), json_text(right, "field", ""));
+    return order != 0 ? order : strcmp(json_text(left, "text", ""), json_text(right, "text", ""));
 }
 
 int findings_sort_reasons(struct findings *f, struct err *e)

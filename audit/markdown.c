@@ -8,13 +8,6 @@
 #include "base/limits.h"
 #include "base/plain.h"
 
-static const char *text_of(const cJSON *object, const char *key, const char *otherwise)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : otherwise;
-}
-
 static size_t length_of(const cJSON *array)
 {
     size_t n = 0;
@@ -86,12 +79,12 @@ static void side(struct buf *out, const char *name, const cJSON *s)
         const char *key;
         const char *word;
     } parts[] = { { "run", "run" }, { "commit", "commit" }, { "class", "class" } };
-    const char *id = text_of(s, "id", text_of(s, "root", text_of(s, "run", "(unknown)")));
+    const char *id = json_text(s, "id", json_text(s, "root", json_text(s, "run", "(unknown)")));
 
     buf_printf(out, "%s: ", name);
     escape(out, id);
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        const char *value = text_of(s, parts[i].key, NULL);
+        const char *value = json_text(s, parts[i].key, NULL);
 
         if (!value || strcmp(value, id) == 0)
             continue;
@@ -126,8 +119,8 @@ static void put_count(struct buf *out, const cJSON *n)
 static void head(struct buf *out, const cJSON *d, const struct audit_markdown_options *options)
 {
     buf_puts(out, "# Performance audit: ");
-    escape(out, text_of(d, "gate", "?"));
-    buf_printf(out, "\n\nstatus: %s\n\n", text_of(d, "verdict", "?"));
+    escape(out, json_text(d, "gate", "?"));
+    buf_printf(out, "\n\nstatus: %s\n\n", json_text(d, "verdict", "?"));
     if (options->remark) {
         escape(out, options->remark);
         buf_puts(out, "\n\n");
@@ -157,12 +150,12 @@ static void sides(struct buf *out, const cJSON *d)
     side(out, "baseline", json_get(d, "baseline"));
     if (reviewed) {
         buf_puts(out, "reviewed baseline: ");
-        escape(out, text_of(reviewed, "id", "?"));
-        buf_printf(out, " (manifest SHA-256 %s)\n\n", text_of(reviewed, "manifest_sha256", "unknown"));
+        escape(out, json_text(reviewed, "id", "?"));
+        buf_printf(out, " (manifest SHA-256 %s)\n\n", json_text(reviewed, "manifest_sha256", "unknown"));
     }
     side(out, "current", json_get(d, "current"));
     buf_printf(out, "tolerances: of the definition (policy SHA-256 %s)\n\n",
-               text_of(json_get(d, "definition"), "policy_sha256", "unknown"));
+               json_text(json_get(d, "definition"), "policy_sha256", "unknown"));
     buf_printf(out, "scenarios compared: %zu (baseline-only: %zu, current-only: %zu)\n", length_of(json_get(d, "paths")),
                length_of(json_get(coverage, "baseline_only")), length_of(json_get(coverage, "current_only")));
 }
@@ -173,20 +166,20 @@ static void elements_of(struct buf *out, const cJSON *reason)
     const cJSON *list = json_get(reason, "elements");
     const cJSON *omitted = json_get(reason, "elements_omitted");
     const cJSON *element = NULL;
-    size_t skip = strlen(text_of(reason, "field", ""));
+    size_t skip = strlen(json_text(reason, "field", ""));
 
     if (!cJSON_IsArray(list) || !list->child)
         return;
     buf_puts(out, "\n");
-    escape(out, text_of(reason, "path", "definition"));
+    escape(out, json_text(reason, "path", "definition"));
     buf_putc(out, ' ');
-    escape(out, text_of(reason, "field", ""));
+    escape(out, json_text(reason, "field", ""));
     buf_puts(out, ":\n\n");
     cJSON_ArrayForEach(element, list)
     {
         AUTO_BUF struct buf text = { 0 };
 
-        if (strlen(text_of(element, "field", "")) < skip)
+        if (strlen(json_text(element, "field", "")) < skip)
             continue;
         buf_init(&text, LIMIT_KIB(4));
         value_element_text(&text, element, skip, 200);
@@ -210,17 +203,17 @@ static void refusals(struct buf *out, const cJSON *reasons)
     cJSON_ArrayForEach(reason, reasons)
     {
         buf_puts(out, "| ");
-        escape(out, text_of(reason, "code", "?"));
+        escape(out, json_text(reason, "code", "?"));
         buf_puts(out, " | ");
-        escape(out, text_of(reason, "path", "(run)"));
+        escape(out, json_text(reason, "path", "(run)"));
         buf_puts(out, " | ");
-        escape(out, text_of(reason, "field", ""));
+        escape(out, json_text(reason, "field", ""));
         buf_puts(out, " | ");
         escape_value(out, json_get(reason, "baseline"));
         buf_puts(out, " | ");
         escape_value(out, json_get(reason, "current"));
         buf_puts(out, " | ");
-        escape(out, text_of(reason, "text", ""));
+        escape(out, json_text(reason, "text", ""));
         buf_puts(out, " |\n");
     }
     cJSON_ArrayForEach(reason, reasons) elements_of(out, reason);
@@ -229,7 +222,7 @@ static void refusals(struct buf *out, const cJSON *reasons)
         bool used = false;
 
         cJSON_ArrayForEach(reason, reasons) used =
-            used || strcmp(text_of(reason, "code", ""), reasons_table[i].code) == 0;
+            used || strcmp(json_text(reason, "code", ""), reasons_table[i].code) == 0;
         if (used)
             buf_printf(out, "- %s: %s\n", reasons_table[i].code, reasons_table[i].resolve);
     }
@@ -248,15 +241,15 @@ static void identity(struct buf *out, const cJSON *identity, bool folds)
         size_t n = length_of(json_get(row, "fields"));
 
         buf_puts(out, "- inferred for the baseline's ");
-        escape(out, text_of(row, "path", "?"));
+        escape(out, json_text(row, "path", "?"));
         buf_printf(out, ": %zu field%s by ", n, n == 1 ? "" : "s");
-        escape(out, text_of(row, "source", "?"));
+        escape(out, json_text(row, "source", "?"));
         buf_putc(out, '\n');
     }
     cJSON_ArrayForEach(row, json_get(identity, "not_recorded"))
     {
         buf_puts(out, "- not recorded on either side: ");
-        escape(out, text_of(row, "field", "?"));
+        escape(out, json_text(row, "field", "?"));
         buf_putc(out, '\n');
     }
     if (equal == 0)
@@ -268,9 +261,9 @@ static void identity(struct buf *out, const cJSON *identity, bool folds)
     cJSON_ArrayForEach(row, json_get(identity, "equal"))
     {
         buf_puts(out, "- ");
-        escape(out, text_of(row, "path", "manifest"));
+        escape(out, json_text(row, "path", "manifest"));
         buf_putc(out, ' ');
-        escape(out, text_of(row, "field", "?"));
+        escape(out, json_text(row, "field", "?"));
         buf_puts(out, " = ");
         escape_value(out, json_get(row, "value"));
         buf_putc(out, '\n');
@@ -295,7 +288,7 @@ static void table_row(struct buf *out, const cJSON *row, const char *verdict)
 
     comparison_text(row, true, &t);
     buf_puts(out, "| ");
-    escape(out, text_of(row, "path", "?"));
+    escape(out, json_text(row, "path", "?"));
     buf_puts(out, " | ");
     escape(out, t.label);
     buf_puts(out, " | ");
@@ -313,7 +306,7 @@ static void table(struct buf *out, const cJSON *comparisons, const char *only)
     buf_puts(out, "| scenario | metric | baseline | current | delta | limit | verdict |\n|---|---|---|---|---|---|---|\n");
     cJSON_ArrayForEach(row, comparisons)
     {
-        const char *verdict = text_of(row, "verdict", "?");
+        const char *verdict = json_text(row, "verdict", "?");
 
         if (!only || strcmp(verdict, only) == 0)
             table_row(out, row, verdict);
@@ -329,7 +322,7 @@ static void metrics(struct buf *out, const cJSON *comparisons)
     cJSON_ArrayForEach(row, comparisons)
     {
         n++;
-        regressed += strcmp(text_of(row, "verdict", ""), "regression") == 0 ? 1 : 0;
+        regressed += strcmp(json_text(row, "verdict", ""), "regression") == 0 ? 1 : 0;
     }
     if (regressed > 0) {
         buf_printf(out, "\n## Regressions (%zu)\n\n", regressed);
@@ -348,10 +341,10 @@ static void notes(struct buf *out, const char *what, const cJSON *list, const ch
     cJSON_ArrayForEach(item, list)
     {
         buf_printf(out, "- %s: ", what);
-        escape(out, key ? text_of(item, key, "?") : cJSON_IsString(item) ? item->valuestring : "?");
+        escape(out, key ? json_text(item, key, "?") : cJSON_IsString(item) ? item->valuestring : "?");
         if (key) {
             buf_puts(out, " (");
-            escape(out, text_of(item, strcmp(key, "metric") == 0 ? "path" : "problem", "?"));
+            escape(out, json_text(item, strcmp(key, "metric") == 0 ? "path" : "problem", "?"));
             buf_puts(out, ")");
         }
         buf_putc(out, '\n');

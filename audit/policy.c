@@ -31,20 +31,6 @@ static int placed(const struct definition *d, const char *pointer, struct err *e
     return err_wrap(e, "%s", definition_place(d, pointer, place));
 }
 
-static const char *text_at(const cJSON *object, const char *key, const char *otherwise)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : otherwise;
-}
-
-static double number_at(const cJSON *object, const char *key, double otherwise)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsNumber(j) ? j->valuedouble : otherwise;
-}
-
 static bool flag_at(const cJSON *object, const char *key, bool otherwise)
 {
     const cJSON *j = json_get(object, key);
@@ -92,12 +78,12 @@ static int read_identity(struct policy *p, struct err *e)
         size_t i = p->n_identity;
 
         p->identity[i] = (struct policy_identity) {
-            .pointer = text_at(item, "path", ""),
+            .pointer = json_text(item, "path", ""),
             .label = note(p->definition, "/policy/identity", i, "/label"),
             .why = note(p->definition, "/policy/identity", i, "/why"),
-            .within = text_at(item, "within", NULL),
-            .type = text_at(item, "type", NULL),
-            .may_lack = strcmp(text_at(item, "require", "required"), "both-may-lack") == 0,
+            .within = json_text(item, "within", NULL),
+            .type = json_text(item, "type", NULL),
+            .may_lack = strcmp(json_text(item, "require", "required"), "both-may-lack") == 0,
             .may_be_empty = flag_at(item, "may_be_empty", false),
             .reports = json_get(item, "reports"),
         };
@@ -156,15 +142,15 @@ static int read_metrics(struct policy *p, struct err *e)
     cJSON_ArrayForEach(item, list)
     {
         struct policy_metric m = {
-            .pointer = text_at(item, "path", ""),
+            .pointer = json_text(item, "path", ""),
             .label = note(p->definition, METRICS, p->n_metrics, "/label"),
-            .unit = text_at(item, "unit", ""),
-            .fallback = text_at(item, "fallback", NULL),
-            .higher_is_worse = strcmp(text_at(item, "worse", ""), "higher") == 0,
+            .unit = json_text(item, "unit", ""),
+            .fallback = json_text(item, "fallback", NULL),
+            .higher_is_worse = strcmp(json_text(item, "worse", ""), "higher") == 0,
             .gated = flag_at(item, "gated", true),
             .has_floor = json_get(item, "floor") != NULL,
-            .tolerance_pct = number_at(item, "tolerance_pct", 0),
-            .floor = number_at(item, "floor", 0),
+            .tolerance_pct = json_number(item, "tolerance_pct", 0),
+            .floor = json_number(item, "floor", 0),
             .reports = json_get(item, "reports"),
         };
 
@@ -196,14 +182,14 @@ static int read_windows(struct policy *p, struct err *e)
         size_t i = p->n_windows;
 
         p->windows[i] = (struct policy_window) {
-            .pointer = text_at(item, "path", ""),
+            .pointer = json_text(item, "path", ""),
             .label = note(p->definition, "/policy/audit/windows", i, "/label"),
-            .complete = text_at(item, "complete", "complete"),
-            .samples = text_at(item, "samples", "sample_count"),
-            .coverage = text_at(item, "coverage", "actual_coverage_secs"),
-            .value = text_at(item, "value", NULL),
-            .min_samples = number_at(item, "min_samples", 2),
-            .min_coverage = number_at(item, "min_coverage", 0),
+            .complete = json_text(item, "complete", "complete"),
+            .samples = json_text(item, "samples", "sample_count"),
+            .coverage = json_text(item, "coverage", "actual_coverage_secs"),
+            .value = json_text(item, "value", NULL),
+            .min_samples = json_number(item, "min_samples", 2),
+            .min_coverage = json_number(item, "min_coverage", 0),
             .reports = json_get(item, "reports"),
         };
         p->n_windows++;
@@ -275,13 +261,13 @@ static int read_infer(struct policy *p, struct err *e)
             (void) err_set(e, ERR_INPUT, "policy.infer", "exactly one of 'from' and 'constant' is needed");
             return placed(p->definition, entry(at, PRODUCE, i, ""), e);
         }
-        if (pointer_is_pattern(text_at(item, "path", ""))) {
+        if (pointer_is_pattern(json_text(item, "path", ""))) {
             (void) err_set(e, ERR_INPUT, "policy.infer", "'*' cannot be produced");
             return placed(p->definition, entry(at, PRODUCE, i, "/path"), e);
         }
         i++;
     }
-    if (p->infer && !strstr(text_at(p->infer, "sibling", ""), "{point}")) {
+    if (p->infer && !strstr(json_text(p->infer, "sibling", ""), "{point}")) {
         (void) err_set(e, ERR_INPUT, "policy.infer", "must hold {point}");
         return placed(p->definition, "/policy/infer/sibling", e);
     }

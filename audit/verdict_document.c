@@ -12,13 +12,6 @@
 
 #define VERDICT_SCHEMA "cleanrun-verdict/1"
 
-static const char *text_of(const cJSON *object, const char *key, const char *otherwise)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : otherwise;
-}
-
 static size_t length_of(const cJSON *array)
 {
     size_t n = 0;
@@ -33,7 +26,7 @@ static bool acceptance_passed(const cJSON *acceptance)
 {
     const cJSON *check = NULL;
 
-    if (strcmp(text_of(acceptance, "verdict", ""), "PASS") != 0)
+    if (strcmp(json_text(acceptance, "verdict", ""), "PASS") != 0)
         return false;
     cJSON_ArrayForEach(check, json_get(acceptance, "checks"))
     {
@@ -61,7 +54,7 @@ static int decide(const struct verdict_input *in, enum verdict *out, struct err 
 {
     enum verdict audited = VERDICT_NON_COMPARABLE;
 
-    if (in->audit && !verdict_parse(text_of(in->audit, "verdict", ""), &audited))
+    if (in->audit && !verdict_parse(json_text(in->audit, "verdict", ""), &audited))
         return err_set(e, ERR_INTERNAL, "verdict.audit", "the audit document has no verdict");
     *out = first_stage(in, audited);
     if (*out == audited && !in->acceptance && audited != VERDICT_INVALID)
@@ -78,27 +71,20 @@ static void say_first_reason(struct buf *out, const cJSON *reasons)
 
     if (!first)
         return;
-    buf_printf(out, " %s: ", text_of(first, "code", "?"));
-    value_cut(out, text_of(first, "text", ""), n > 1 ? 70 : VERDICT_DESCRIPTION_MAX);
+    buf_printf(out, " %s: ", json_text(first, "code", "?"));
+    value_cut(out, json_text(first, "text", ""), n > 1 ? 70 : VERDICT_DESCRIPTION_MAX);
     if (n > 1)
         buf_printf(out, "; %zu more reason%s", n - 1, n == 2 ? "" : "s");
-}
-
-static double number_of(const cJSON *object, const char *key, double otherwise)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsNumber(j) ? j->valuedouble : otherwise;
 }
 
 /* How much of its allowance a row used up, for ranking: 1 is the limit. A baseline of 0 has no percentage. */
 static double used(const cJSON *row)
 {
-    double baseline = number_of(row, "baseline", 0);
-    double current = number_of(row, "current", 0);
-    double limit = number_of(row, "limit", baseline);
-    double worse = strcmp(text_of(row, "worse", ""), "higher") == 0 ? current - baseline : baseline - current;
-    double room = strcmp(text_of(row, "worse", ""), "higher") == 0 ? limit - baseline : baseline - limit;
+    double baseline = json_number(row, "baseline", 0);
+    double current = json_number(row, "current", 0);
+    double limit = json_number(row, "limit", baseline);
+    double worse = strcmp(json_text(row, "worse", ""), "higher") == 0 ? current - baseline : baseline - current;
+    double room = strcmp(json_text(row, "worse", ""), "higher") == 0 ? limit - baseline : baseline - limit;
 
     if (room <= 0)
         return worse > 0 ? 1e300 : 0;
@@ -116,7 +102,7 @@ static const cJSON *worst_row(const cJSON *comparisons, size_t *out_gated, size_
     *out_regressed = 0;
     cJSON_ArrayForEach(row, comparisons)
     {
-        bool regressed = strcmp(text_of(row, "verdict", ""), "regression") == 0;
+        bool regressed = strcmp(json_text(row, "verdict", ""), "regression") == 0;
 
         if (!cJSON_IsTrue(json_get(row, "gated")))
             continue;
@@ -187,7 +173,7 @@ static void say_failure(struct buf *out, const cJSON *acceptance)
         if (cJSON_IsTrue(json_get(check, "passed")))
             continue;
         buf_puts(out, failed++ > 0 ? ", " : "");
-        value_cut(out, text_of(check, "name", "?"), 60);
+        value_cut(out, json_text(check, "name", "?"), 60);
         if (out->len > VERDICT_DESCRIPTION_MAX)
             return;
     }
@@ -275,7 +261,7 @@ static void add_acceptance(struct json_doc *d, const cJSON *acceptance)
     cJSON_ArrayForEach(check, json_get(acceptance, "checks"))
     {
         if (!cJSON_IsTrue(json_get(check, "passed")))
-            json_add_string(d, failed, NULL, text_of(check, "name", "?"));
+            json_add_string(d, failed, NULL, json_text(check, "name", "?"));
     }
 }
 
@@ -335,8 +321,8 @@ int verdict_document(const struct verdict_input *in, enum verdict *out, cJSON **
     json_add_string(d, NULL, "verdict", v == VERDICT_MAX ? NULL : verdict_word(v));
     add_names(d, in);
     add_attempt(d, in->attempt);
-    json_add_int(d, NULL, "expected_comparisons", (int64_t) number_of(in->audit, "expected_comparisons", 0));
-    json_add_int(d, NULL, "made_comparisons", (int64_t) number_of(in->audit, "made_comparisons", 0));
+    json_add_int(d, NULL, "expected_comparisons", (int64_t) json_number(in->audit, "expected_comparisons", 0));
+    json_add_int(d, NULL, "made_comparisons", (int64_t) json_number(in->audit, "made_comparisons", 0));
     add_acceptance(d, in->acceptance);
     if (in->audit)
         json_add_copy(d, NULL, "audit", in->audit);

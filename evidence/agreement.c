@@ -9,13 +9,6 @@
 #include "base/limits.h"
 #include "experiment/pointer.h"
 
-static const char *text_at(const cJSON *root, const char *pointer)
-{
-    const cJSON *j = pointer_get(root, pointer);
-
-    return cJSON_IsString(j) ? j->valuestring : NULL;
-}
-
 static int differs(struct err *e, const char *text)
 {
     return err_set(e, ERR_TRUST, "agreement.differs", "%s", text);
@@ -23,8 +16,8 @@ static int differs(struct err *e, const char *text)
 
 int agreement_times(const struct manifest *m, int64_t received_us, struct err *e)
 {
-    const char *started = text_at(m->document, "/started_at");
-    const char *finished = text_at(m->document, "/finished_at");
+    const char *started = pointer_text(m->document, "/started_at");
+    const char *finished = pointer_text(m->document, "/finished_at");
     char stamp[CLOCK_RFC3339_SIZE];
     int64_t id_us = 0;
 
@@ -47,7 +40,7 @@ int agreement_times(const struct manifest *m, int64_t received_us, struct err *e
 
 static int check_names(const struct manifest *m, const struct definition *d, struct err *e)
 {
-    const char *machine_class = text_at(d->experiment, "/class");
+    const char *machine_class = pointer_text(d->experiment, "/class");
 
     if (!digest_equal(&d->experiment_digest, &m->experiment_digest))
         return differs(e,
@@ -72,7 +65,7 @@ static int check_names(const struct manifest *m, const struct definition *d, str
 /* Another report than the gate's could be accepted while the gate's is compared. */
 static int check_report(const struct manifest *m, const struct definition *d, struct err *e)
 {
-    const char *wanted = text_at(d->experiment, "/run/report");
+    const char *wanted = pointer_text(d->experiment, "/run/report");
 
     if (!m->report || (wanted && strcmp(wanted, m->report) == 0))
         return 0;
@@ -84,9 +77,9 @@ static int check_report(const struct manifest *m, const struct definition *d, st
 /* A program that is named by its path has that path's last name. */
 static int check_executable(const struct manifest *m, const struct definition *d, struct err *e)
 {
-    const char *name = text_at(m->document, "/executable/name");
+    const char *name = pointer_text(m->document, "/executable/name");
     const cJSON *size = pointer_get(m->document, "/executable/size");
-    const char *path = text_at(d->experiment, "/build/executable/path");
+    const char *path = pointer_text(d->experiment, "/build/executable/path");
     const char *slash = path ? strrchr(path, '/') : NULL;
 
     if (!m->has_executable)
@@ -172,8 +165,8 @@ static int check_patterns(const struct manifest *m, const struct definition *d, 
 /* Fingerprints of two schemes say nothing about each other. */
 static int check_scheme(const struct manifest *m, const struct definition *d, struct err *e)
 {
-    const char *asked = text_at(d->experiment, "/run/source_scheme");
-    const char *made = text_at(m->document, "/source/start/scheme");
+    const char *asked = pointer_text(d->experiment, "/run/source_scheme");
+    const char *made = pointer_text(m->document, "/source/start/scheme");
 
     if (!asked)
         asked = "cleanrun-source/1";
@@ -209,7 +202,7 @@ static int check_conditioning(const struct manifest *m, const struct definition 
     const cJSON *steps = pointer_get(m->document, "/conditioning/steps");
     const cJSON *asked = json_get(d->experiment, "conditioning");
     bool none = cJSON_GetArraySize(steps) == 0;
-    const char *stated = text_at(m->document, "/conditioning/sha256");
+    const char *stated = pointer_text(m->document, "/conditioning/sha256");
     struct digest digest;
     char hex[DIGEST_HEX_SIZE];
 
@@ -246,7 +239,7 @@ static bool seen(const cJSON *markers, const char *phase)
 
     cJSON_ArrayForEach(marker, markers)
     {
-        const char *name = text_at(marker, "/phase");
+        const char *name = pointer_text(marker, "/phase");
 
         if (name && strcmp(name, phase) == 0)
             return true;
@@ -261,7 +254,7 @@ static int check_order(const cJSON *markers, const cJSON *list, struct err *e)
 
     cJSON_ArrayForEach(marker, markers)
     {
-        const char *name = text_at(marker, "/phase");
+        const char *name = pointer_text(marker, "/phase");
         int place = name ? place_of(list, name) : -1;
 
         if (place <= last)
@@ -279,7 +272,7 @@ static int check_markers(const struct manifest *m, const struct definition *d, s
     const cJSON *markers = json_get(m->document, "phase_markers");
     const cJSON *phases = json_get(d->experiment, "phases");
     const cJSON *listed = json_get(phases, "markers");
-    const char *from = text_at(phases, "/from");
+    const char *from = pointer_text(phases, "/from");
     const cJSON *item = NULL;
 
     if (m->status != MANIFEST_PASS || strcmp(m->mode, "clean") != 0)
@@ -297,7 +290,7 @@ static int check_markers(const struct manifest *m, const struct definition *d, s
     }
     cJSON_ArrayForEach(item, json_get(d->experiment, "conditioning"))
     {
-        const char *name = text_at(item, "/name");
+        const char *name = pointer_text(item, "/name");
 
         if (name && !json_get(item, "command") && !json_get(item, "proof") && !seen(markers, name))
             return err_set(e, ERR_TRUST, "agreement.conditioning",

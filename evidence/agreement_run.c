@@ -20,13 +20,6 @@
 #define LOOKED_MS 1000 /* a program that ran this long was looked at while it ran */
 #define PROFILES "profile/"
 
-static const char *text_at(const cJSON *root, const char *pointer)
-{
-    const cJSON *j = pointer_get(root, pointer);
-
-    return cJSON_IsString(j) ? j->valuestring : NULL;
-}
-
 static bool program_ran(const struct manifest *m)
 {
     return cJSON_IsObject(json_get(m->document, "environment"));
@@ -120,7 +113,7 @@ static int check_markers(const struct manifest *m, double wall_ms, struct err *e
         char what[120];
 
         (void) snprintf(what, sizeof what, "phase marker '%.60s' came after",
-                        text_at(marker, "/phase")); /* fits */
+                        pointer_text(marker, "/phase")); /* fits */
         if (outlasts(what, at, "host.json says that the program ran for", wall_ms, e) < 0)
             return -1;
         if (at < last)
@@ -197,7 +190,7 @@ static int other_bytes(const char *name, const char *mapped, const char *stated,
 
 static bool starts_executable(const struct definition *d)
 {
-    const char *first = text_at(d->experiment, "/run/command/0");
+    const char *first = pointer_text(d->experiment, "/run/command/0");
 
     return first && strcmp(first, "{executable}") == 0;
 }
@@ -205,8 +198,8 @@ static bool starts_executable(const struct definition *d)
 static int check_mapped(const struct manifest *m, const struct definition *d, const cJSON *host,
                         struct err *e)
 {
-    const char *stated = text_at(m->document, "/executable/sha256");
-    const char *path = text_at(d->experiment, "/build/executable/path");
+    const char *stated = pointer_text(m->document, "/executable/sha256");
+    const char *path = pointer_text(d->experiment, "/build/executable/path");
     const cJSON *wall = pointer_get(host, "/usage/wall_ms");
     const cJSON *item = NULL;
     bool found = false;
@@ -215,8 +208,8 @@ static int check_mapped(const struct manifest *m, const struct definition *d, co
         return 0;
     cJSON_ArrayForEach(item, pointer_get(m->document, "/executable/mapped"))
     {
-        const char *name = text_at(item, "/name");
-        const char *hex = text_at(item, "/sha256");
+        const char *name = pointer_text(item, "/name");
+        const char *hex = pointer_text(item, "/sha256");
         bool same = strcmp(hex, stated) == 0;
 
         if (path && strcmp(name, path) == 0 && !same)
@@ -230,8 +223,8 @@ static int check_mapped(const struct manifest *m, const struct definition *d, co
 
 static int check_toolchain(const struct manifest *m, struct err *e)
 {
-    const char *built = text_at(m->document, "/build/profile/toolchain");
-    const char *fact = text_at(m->document, "/machine/facts/toolchain");
+    const char *built = pointer_text(m->document, "/build/profile/toolchain");
+    const char *fact = pointer_text(m->document, "/machine/facts/toolchain");
 
     if (!built || (fact && strcmp(built, fact) == 0))
         return 0;
@@ -297,8 +290,8 @@ static int complete(cJSON *written, const cJSON *report, const char *into, const
 static int check_as_written(const struct manifest *m, const struct definition *d,
                             const struct agreement_reader *reader, struct err *e)
 {
-    const char *into = text_at(d->experiment, "/sampling/into");
-    const char *status = text_at(m->document, "/report_status");
+    const char *into = pointer_text(d->experiment, "/sampling/into");
+    const char *status = pointer_text(m->document, "/report_status");
     AUTO_JSON cJSON *report = NULL;
     AUTO_JSON cJSON *written = NULL;
     char path[NAME_SIZE];

@@ -88,6 +88,13 @@ const cJSON *pointer_get(const cJSON *root, const char *pointer)
     return at;
 }
 
+const char *pointer_text(const cJSON *root, const char *pointer)
+{
+    const cJSON *j = pointer_get(root, pointer);
+
+    return cJSON_IsString(j) ? j->valuestring : NULL;
+}
+
 static void put_token(struct buf *b, const char *token)
 {
     buf_putc(b, '/');

@@ -14,6 +14,7 @@ enum { POINTER_MAX_BYTES = 512, POINTER_LABEL_MAX = 1024 };
 bool pointer_ok(const char *pointer);          /* "" or "/tok/tok…", ~0 ~1 only, ≤ 16 tokens, ≤ 512 bytes */
 bool pointer_is_pattern(const char *pointer);  /* holds a "*" token */
 const cJSON *pointer_get(const cJSON *root, const char *pointer); /* NULL when absent or not pointer_ok */
+const char *pointer_text(const cJSON *root, const char *pointer); /* the text there, borrowed; NULL when none */
 /* Decodes the token at *p, which stands after a '/' of a pointer that is ok, and moves *p to the next '/' or the end. */
 void pointer_token(const char **p, char out[POINTER_MAX_BYTES + 1]);
 /*

@@ -13,20 +13,13 @@ struct range {
     size_t n;
 };
 
-static double number_of(const cJSON *object, const char *key, double otherwise)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsNumber(j) ? j->valuedouble : otherwise;
-}
-
 void soak_rule_from(const cJSON *soak, struct soak_rule *out)
 {
     *out = (struct soak_rule){
-        .window_secs = number_of(soak, "window", 0) / 1000.0,
-        .min_coverage_secs = number_of(soak, "min_coverage", 0) / 1000.0,
-        .min_samples = (size_t) number_of(soak, "min_samples", MIN_SLOPE_SAMPLES),
-        .limit_mb_per_hour = number_of(soak, "limit_mb_per_hour", 0),
+        .window_secs = json_number(soak, "window", 0) / 1000.0,
+        .min_coverage_secs = json_number(soak, "min_coverage", 0) / 1000.0,
+        .min_samples = (size_t) json_number(soak, "min_samples", MIN_SLOPE_SAMPLES),
+        .limit_mb_per_hour = json_number(soak, "limit_mb_per_hour", 0),
     };
 }
 

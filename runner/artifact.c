@@ -40,13 +40,6 @@ struct cargo_search {
     bool finished, success;
 };
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : NULL;
-}
-
 static bool has_kind(const cJSON *kinds, const char *kind)
 {
     const cJSON *k = NULL;
@@ -91,8 +84,8 @@ static int take_details(struct cargo_search *s, const cJSON *message, struct err
 static int on_artifact(struct cargo_search *s, const cJSON *message, struct err *e)
 {
     const cJSON *target = json_get(message, "target");
-    const char *name = text_of(target, "name");
-    const char *executable = text_of(message, "executable");
+    const char *name = json_text(target, "name", NULL);
+    const char *executable = json_text(message, "executable", NULL);
     const cJSON *kind = json_get(target, "kind");
     char told[160];
 
@@ -103,7 +96,7 @@ static int on_artifact(struct cargo_search *s, const cJSON *message, struct err 
     }
     if (!name || strcmp(name, s->wanted->target) != 0 || !executable ||
         !has_kind(json_get(target, "kind"), s->wanted->kind) ||
-        !same_source(text_of(target, "src_path"), s->wanted->src_path, s->wanted->root))
+        !same_source(json_text(target, "src_path", NULL), s->wanted->src_path, s->wanted->root))
         return 0;
     AUTO_FREE char *resolved = realpath(executable, NULL);
     AUTO_FREE char *path = resolved ? STEAL(resolved) : strdup(executable);
@@ -121,7 +114,7 @@ static int on_artifact(struct cargo_search *s, const cJSON *message, struct err 
 
 static int on_message(struct cargo_search *s, const cJSON *message, struct err *e)
 {
-    const char *reason = text_of(message, "reason");
+    const char *reason = json_text(message, "reason", NULL);
 
     if (reason && !strcmp(reason, "compiler-artifact"))
         return on_artifact(s, message, e);
@@ -192,8 +185,8 @@ int artifact_from_cargo(const struct artifact_wanted *w, const char *messages, s
 
 static bool is_meson_match(const cJSON *t, const struct artifact_wanted *w)
 {
-    const char *name = text_of(t, "name");
-    const char *type = text_of(t, "type");
+    const char *name = json_text(t, "name", NULL);
+    const char *type = json_text(t, "type", NULL);
 
     return name && type && !strcmp(name, w->target) &&
            !strcmp(type, w->kind ? w->kind : "executable");
@@ -216,8 +209,9 @@ int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_
     {
         const cJSON *files = json_get(t, "filename");
 
-        if (text_of(t, "name") && text_of(t, "type") && !strcmp(text_of(t, "type"), "executable"))
-            name_list_add(&made, "", text_of(t, "name"));
+        if (json_text(t, "name", NULL) && json_text(t, "type", NULL) &&
+            !strcmp(json_text(t, "type", NULL), "executable"))
+            name_list_add(&made, "", json_text(t, "name", NULL));
         if (!is_meson_match(t, w))
             continue;
         n += (size_t) cJSON_GetArraySize(files);

@@ -120,13 +120,6 @@ static int evaluate(const struct cli_args *a, struct session *s, struct err *e)
     return acceptance_evaluate(&in, &s->acceptance, e);
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 /* main flushes and checks the stream. */
 static void summarise(FILE *to, const struct acceptance *acceptance)
 {
@@ -143,11 +136,11 @@ static void summarise(FILE *to, const struct acceptance *acceptance)
                failed, n, n == 1 ? "" : "s");
     cJSON_ArrayForEach(check, json_get(acceptance->document, "checks"))
     {
-        const char *error = text_of(check, "error");
+        const char *error = json_text(check, "error", "");
 
         if (!cJSON_IsTrue(json_get(check, "passed")))
-            plain_line(to, "  %s %s%s%s", text_of(check, "name"), text_of(check, "operator"), error[0] ? ": " : "",
-                           error);
+            plain_line(to, "  %s %s%s%s", json_text(check, "name", ""), json_text(check, "operator", ""),
+                       error[0] ? ": " : "", error);
     }
 }
 

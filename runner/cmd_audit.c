@@ -280,13 +280,6 @@ static int judge(const struct cli_args *a, const struct session *s, struct audit
     return audit_run(&in, out, e);
 }
 
-static const char *text_of(const cJSON *object, const char *key, const char *otherwise)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : otherwise;
-}
-
 static void summarise_regression(FILE *to, const cJSON *row)
 {
     AUTO_BUF struct buf words = { 0 };
@@ -295,7 +288,7 @@ static void summarise_regression(FILE *to, const cJSON *row)
     buf_init(&words, LIMIT_KIB(64));
     comparison_text(row, true, &t);
     comparison_put(&words, &t);
-    plain_line(to, "  %s: %s %s", text_of(row, "path", "?"), t.label, words.data ? words.data : "");
+    plain_line(to, "  %s: %s %s", json_text(row, "path", "?"), t.label, words.data ? words.data : "");
 }
 
 /* The registry's words, its command with the names of this audit. */
@@ -303,10 +296,10 @@ static void put_way_out(FILE *to, const cJSON *document, const char *code, const
 {
     const cJSON *current = json_get(document, "current");
     const struct advice_names names = {
-        .gate = text_of(document, "gate", NULL),
-        .run = text_of(current, "run", NULL),
-        .commit = text_of(current, "commit", NULL),
-        .baseline_commit = text_of(json_get(document, "baseline"), "commit", NULL),
+        .gate = json_text(document, "gate", NULL),
+        .run = json_text(current, "run", NULL),
+        .commit = json_text(current, "commit", NULL),
+        .baseline_commit = json_text(json_get(document, "baseline"), "commit", NULL),
     };
     AUTO_BUF struct buf words = { 0 };
 
@@ -322,23 +315,23 @@ static void summarise(FILE *to, const struct audit *audit)
     const char *last = "";
 
     plain_line(to, "%s  gate %s, %.0f of %.0f comparisons made", verdict_word(audit->verdict),
-               text_of(audit->document, "gate", "?"), json_get(audit->document, "made_comparisons")->valuedouble,
+               json_text(audit->document, "gate", "?"), json_get(audit->document, "made_comparisons")->valuedouble,
                json_get(audit->document, "expected_comparisons")->valuedouble);
     cJSON_ArrayForEach(row, json_get(audit->document, "comparisons"))
     {
-        if (strcmp(text_of(row, "verdict", ""), "regression") == 0)
+        if (strcmp(json_text(row, "verdict", ""), "regression") == 0)
             summarise_regression(to, row);
     }
     cJSON_ArrayForEach(row, json_get(audit->document, "reasons"))
     {
-        const char *path = text_of(row, "path", NULL);
+        const char *path = json_text(row, "path", NULL);
 
-        plain_line(to, "  %s %s%s%s", text_of(row, "code", "?"), path ? path : "", path ? ": " : "",
-                   text_of(row, "text", ""));
+        plain_line(to, "  %s %s%s%s", json_text(row, "code", "?"), path ? path : "", path ? ": " : "",
+                   json_text(row, "text", ""));
     }
     cJSON_ArrayForEach(row, json_get(audit->document, "reasons"))
     {
-        const char *code = text_of(row, "code", "");
+        const char *code = json_text(row, "code", "");
         const struct reason_info *info = strcmp(code, last) != 0 ? reason_find(code) : NULL;
 
         if (info)

@@ -152,23 +152,16 @@ static int write_outcome(const struct cli *c, const char *target, const struct o
     return j ? cli_write_json(c, target, j, e) : -1;
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 static void say_shortcomings(const struct cli *c, const cJSON *list)
 {
     const cJSON *row = NULL;
 
     cJSON_ArrayForEach(row, list)
     {
-        const char *run = text_of(row, "run");
+        const char *run = json_text(row, "run", "");
 
-        cli_say(c, "  %s: %s%s%s", text_of(row, "code"), run, run[0] ? ": " : "",
-                text_of(row, "text"));
+        cli_say(c, "  %s: %s%s%s", json_text(row, "code", ""), run, run[0] ? ": " : "",
+                json_text(row, "text", ""));
     }
 }
 
@@ -184,8 +177,8 @@ static int check_eligible(const struct cli *c, const struct cli_args *a, const s
         return 0;
     return err_set(e, ERR_TRUST, "package.refused",
                    "%s%s%s (--even-if-failed packages what there is, as FAIL)",
-                   text_of(first, "run"), text_of(first, "run")[0] ? ": " : "",
-                   text_of(first, "text"));
+                   json_text(first, "run", ""), json_text(first, "run", "")[0] ? ": " : "",
+                   json_text(first, "text", ""));
 }
 
 static int make(struct cli *c, const struct cli_args *a, struct runset *s, struct outcome *o,
@@ -321,14 +314,14 @@ static void print_stages(const struct cli *c, const cJSON *document)
 
     cJSON_ArrayForEach(s, json_get(document, "stages"))
     {
-        const char *result = text_of(s, "result");
+        const char *result = json_text(s, "result", "");
 
         plain_line(c->out, "%s %-10s %s", /* main flushes and checks */
                    strcmp(result, "ok") == 0       ? "\u2713"
                    : strcmp(result, "failed") == 0 ? "\u2717"
                                                    : "\u00b7",
-                   text_of(s, "name"),
-                   strcmp(result, "not_run") == 0 ? "not run" : text_of(s, "detail"));
+                   json_text(s, "name", ""),
+                   strcmp(result, "not_run") == 0 ? "not run" : json_text(s, "detail", ""));
     }
 }
 
@@ -337,10 +330,12 @@ static void print_verdict(const struct cli *c, const struct runset_verdict *v)
     const cJSON *row = NULL;
 
     print_stages(c, v->document);
-    (void) fprintf(c->out, "%s", text_of(v->document, "verdict")); /* main flushes and checks */
+    (void) fprintf(c->out, "%s",
+                   json_text(v->document, "verdict", "")); /* main flushes and checks */
     if (v->valid)
-        (void) fprintf(c->out, ", the runs: %s", text_of(v->document, "status")); /* as above */
-    (void) fputc('\n', c->out);                                                   /* as above */
+        (void) fprintf(c->out, ", the runs: %s",
+                       json_text(v->document, "status", "")); /* as above */
+    (void) fputc('\n', c->out);                               /* as above */
     say_shortcomings(c, json_get(v->document, "shortcomings"));
     cJSON_ArrayForEach(row, json_get(v->document, "unmet"))
     {

@@ -28,13 +28,6 @@ static int read_json(int dir_fd, const char *name, cJSON **out, struct err *e)
     return json_parse(bytes, len, NULL, out, e);
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "-";
-}
-
 /* A run that ended in ERROR has this instead of a manifest. */
 static int show_error(struct cli *c, int dir_fd, struct err *e)
 {
@@ -43,10 +36,10 @@ static int show_error(struct cli *c, int dir_fd, struct err *e)
     if (read_json(dir_fd, "error.json", &j, e) < 0)
         return -1;
     /* Flushed and checked by main, and so below. */
-    plain_line(c->out, "run       %s", text_of(j, "run"));
-    plain_line(c->out, "gate      %s", text_of(j, "gate"));
-    plain_line(c->out, "result    ERROR in stage %s", text_of(j, "stage"));
-    plain_line(c->out, "          %s", text_of(j, "text"));
+    plain_line(c->out, "run       %s", json_text(j, "run", "-"));
+    plain_line(c->out, "gate      %s", json_text(j, "gate", "-"));
+    plain_line(c->out, "result    ERROR in stage %s", json_text(j, "stage", "-"));
+    plain_line(c->out, "          %s", json_text(j, "text", "-"));
     return 0;
 }
 
@@ -57,18 +50,18 @@ static void show_head(struct cli *c, const struct manifest *m)
 
     (void) fprintf(c->out, "run       %s\nproject   %s\ngate      %s\nclass     %s\nmode      %s\n",
                    m->run, m->project, m->gate, m->machine_class, m->mode);
-    plain_line(c->out, "started   %s", text_of(d, "started_at"));
-    plain_line(c->out, "finished  %s", text_of(d, "finished_at"));
+    plain_line(c->out, "started   %s", json_text(d, "started_at", "-"));
+    plain_line(c->out, "finished  %s", json_text(d, "finished_at", "-"));
     plain_line(c->out, "commit    %s%s", m->commit, manifest_is_dirty(m) ? " (dirty)" : "");
     if (m->has_executable) {
         digest_hex(&m->executable_digest, hex);
         plain_line(c->out, "program   %s sha256 %s",
-                       text_of(json_get(d, "executable"), "name"), hex);
+                       json_text(json_get(d, "executable"), "name", "-"), hex);
     }
     (void) fprintf(c->out,
                    "status    %s\nreport    %s\naccepted  %s\naudit     %s\nfiles     %zu\n",
-                   manifest_status_name(m->status), text_of(d, "report_status"),
-                   text_of(d, "acceptance_status"), text_of(d, "audit_status"), m->n_files);
+                   manifest_status_name(m->status), json_text(d, "report_status", "-"),
+                   json_text(d, "acceptance_status", "-"), json_text(d, "audit_status", "-"), m->n_files);
 }
 
 static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
@@ -86,7 +79,7 @@ static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
         n++;
         failed += passed ? 0 : 1;
         if (!passed)
-            plain_line(c->out, "  failed: %s", text_of(check, "name"));
+            plain_line(c->out, "  failed: %s", json_text(check, "name", "-"));
     }
     plain_line(c->out, "checks    %zu, %zu failed", n, failed);
     return 0;
@@ -149,8 +142,8 @@ static int put_markdown(struct cli *c, const char *text, size_t len, struct err 
 /* What the run was told when it ended: its acceptance, then the comparison (decisions C20). */
 static void show_result(struct cli *c, int dir_fd, const struct manifest *m)
 {
-    const char *acceptance = text_of(m->document, "acceptance_status");
-    const char *audit = text_of(m->document, "audit_status");
+    const char *acceptance = json_text(m->document, "acceptance_status", "-");
+    const char *audit = json_text(m->document, "audit_status", "-");
 
     if (m->status == MANIFEST_BUILD_ONLY)
         plain_line(c->out, "result    built: no verdict comes of it");

@@ -98,21 +98,15 @@ static int ask(const struct push_target *t, const char *commit, struct http_repl
     return 0;
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 /* A description begins with its verdict, which stands before it here already. */
 static const char *without_verdict(const cJSON *object)
 {
-    const char *text = text_of(object, "description");
-    size_t len = strlen(text_of(object, "verdict"));
+    const char *text = json_text(object, "description", "");
+    size_t len = strlen(json_text(object, "verdict", ""));
 
-    return strncmp(text, text_of(object, "verdict"), len) == 0 && text[len] == ' ' ? text + len + 1
-                                                                                   : text;
+    return strncmp(text, json_text(object, "verdict", ""), len) == 0 && text[len] == ' '
+               ? text + len + 1
+               : text;
 }
 
 static int unsound(const char *what, const char *commit, struct err *e)
@@ -132,7 +126,7 @@ static bool worst_of(const cJSON *gates, enum verdict *out)
 
     cJSON_ArrayForEach(gate, gates)
     {
-        if (!text_of(gate, "gate")[0] || !verdict_parse(text_of(gate, "verdict"), &v))
+        if (!json_text(gate, "gate", "")[0] || !verdict_parse(json_text(gate, "verdict", ""), &v))
             return false;
         worst = gate == gates->child ? v : verdict_worse(worst, v);
     }
@@ -150,13 +144,13 @@ static int check_answer(const cJSON *j, const struct push_target *t, const char 
     enum verdict said = VERDICT_ERROR;
     enum verdict worst = VERDICT_ERROR;
 
-    if (strcmp(text_of(j, "schema"), CHECK_SCHEMA) != 0)
+    if (strcmp(json_text(j, "schema", ""), CHECK_SCHEMA) != 0)
         return unsound("it has not the schema " CHECK_SCHEMA, commit, e);
-    if (!t->project || strcmp(text_of(j, "project"), t->project) != 0)
+    if (!t->project || strcmp(json_text(j, "project", ""), t->project) != 0)
         return unsound("it is of another project", commit, e);
-    if (strcmp(text_of(j, "commit"), commit) != 0)
+    if (strcmp(json_text(j, "commit", ""), commit) != 0)
         return unsound("it is of another commit", commit, e);
-    if (!verdict_parse(text_of(j, "verdict"), &said))
+    if (!verdict_parse(json_text(j, "verdict", ""), &said))
         return unsound("its verdict is no word that is known here", commit, e);
     if (!cJSON_IsArray(gates))
         return unsound("it has no list of gates", commit, e);
@@ -188,14 +182,14 @@ static int tell(struct cli *c, const struct push_target *t, const char *commit,
     *out_exit = verdict_exit(v);
     if (t->json)
         return cli_write_text(c, NULL, reply->body, reply->len, e);
-    plain_line(c->out, "%s  %s", text_of(j, "verdict"),
+    plain_line(c->out, "%s  %s", json_text(j, "verdict", ""),
                without_verdict(j)); /* flushed and checked by main */
     cJSON_ArrayForEach(gate, json_get(j, "gates"))
     {
-        AUTO_FREE char *url = push_page(t->server, text_of(gate, "url"));
+        AUTO_FREE char *url = push_page(t->server, json_text(gate, "url", ""));
 
-        plain_line(c->out, "  %-24s %-16s %s", text_of(gate, "gate"), text_of(gate, "verdict"),
-                   without_verdict(gate));
+        plain_line(c->out, "  %-24s %-16s %s", json_text(gate, "gate", ""),
+                   json_text(gate, "verdict", ""), without_verdict(gate));
         if (url && *url)
             plain_line(c->out, "  %-24s %s", "", url);
     }

@@ -85,23 +85,17 @@ static int ask(const struct fetch_question *q, const char *token, cJSON **out, s
     return 0;
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 static int read_row(const cJSON *row, struct listed *out, struct err *e)
 {
     *out = (struct listed){
-        .id = text_of(row, "id"),
-        .run = text_of(row, "run"),
-        .commit = text_of(row, "commit"),
-        .reviewer = text_of(row, "reviewer"),
-        .at = text_of(row, "at"),
+        .id = json_text(row, "id", ""),
+        .run = json_text(row, "run", ""),
+        .commit = json_text(row, "commit", ""),
+        .reviewer = json_text(row, "reviewer", ""),
+        .at = json_text(row, "at", ""),
     };
-    if (!text_is_run_id(out->run) || !digest_parse(text_of(row, "evidence_sha256"), &out->archive))
+    if (!text_is_run_id(out->run) ||
+        !digest_parse(json_text(row, "evidence_sha256", ""), &out->archive))
         return unsound("the current baseline names no run or no digest", e);
     return 0;
 }
@@ -115,12 +109,12 @@ static int choose(const cJSON *list, const char *machine_class, struct listed *o
     const cJSON *row = NULL;
     bool found = false;
 
-    if (strcmp(text_of(list, "schema"), "cleanrun-baselines/1") != 0 || !cJSON_IsArray(rows))
+    if (strcmp(json_text(list, "schema", ""), "cleanrun-baselines/1") != 0 || !cJSON_IsArray(rows))
         return unsound("it is no cleanrun-baselines/1", e);
     cJSON_ArrayForEach(row, rows)
     {
         if (!cJSON_IsTrue(json_get(row, "current")) || cJSON_IsTrue(json_get(row, "legacy")) ||
-            strcmp(text_of(row, "class"), machine_class) != 0)
+            strcmp(json_text(row, "class", ""), machine_class) != 0)
             continue;
         if (found)
             return unsound("two baselines are current", e);
@@ -150,8 +144,8 @@ static const char *failed_detail(const struct verify_report *report)
 
     cJSON_ArrayForEach(stage, json_get(report->document, "stages"))
     {
-        if (strcmp(text_of(stage, "result"), "failed") == 0)
-            return text_of(stage, "detail");
+        if (strcmp(json_text(stage, "result", ""), "failed") == 0)
+            return json_text(stage, "detail", "");
     }
     return "";
 }

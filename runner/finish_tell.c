@@ -209,13 +209,6 @@ static void tell_json(struct finish *f, int code)
         (void) fprintf(r->cli->out, "%s\n", b.data); /* flushed and checked by main */
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 static void tell_comparison(const struct cli *c, const cJSON *row)
 {
     AUTO_BUF struct buf words = {.data = NULL};
@@ -224,7 +217,7 @@ static void tell_comparison(const struct cli *c, const cJSON *row)
     buf_init(&words, LIMIT_KIB(64));
     comparison_text(row, true, &t);
     comparison_put(&words, &t);
-    cli_say(c, "  - %s: %s %s", text_of(row, "path"), t.label, words.data ? words.data : "");
+    cli_say(c, "  - %s: %s %s", json_text(row, "path", ""), t.label, words.data ? words.data : "");
 }
 
 /* What regressed, as `cleanrun audit` tells it. */
@@ -276,14 +269,14 @@ static void tell_list(const struct finish *f, const cJSON *reasons, const char *
             cli_say(f->run->cli, "  - and more%s", more);
             return;
         }
-        const char *text = text_of(reason, "text"), *field = text_of(reason, "field");
+        const char *text = json_text(reason, "text", ""), *field = json_text(reason, "field", "");
         bool named = !*field || strstr(text, field);
 
-        cli_say(f->run->cli, "  - %s: %s%s%s%s", text_of(reason, "code"), text, named ? "" : " (",
-                named ? "" : field, named ? "" : ")");
-        if (!strcmp(text_of(reason, "code"), "NC-SOURCE-DIRTY") && f->run->changed[0])
+        cli_say(f->run->cli, "  - %s: %s%s%s%s", json_text(reason, "code", ""), text,
+                named ? "" : " (", named ? "" : field, named ? "" : ")");
+        if (!strcmp(json_text(reason, "code", ""), "NC-SOURCE-DIRTY") && f->run->changed[0])
             cli_say(f->run->cli, "      %s", f->run->changed);
-        else if (!strcmp(text_of(reason, "code"), "NC-SOURCE-DIRTY") && f->run->ignored.n > 0)
+        else if (!strcmp(json_text(reason, "code", ""), "NC-SOURCE-DIRTY") && f->run->ignored.n > 0)
             cli_say(f->run->cli, "      ignored by git: %s", f->run->ignored.list.text);
     }
 }

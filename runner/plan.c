@@ -42,13 +42,6 @@ bool plan_mode_parse(const char *word, enum plan_mode *out)
     return false;
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return j ? j->valuestring : NULL;
-}
-
 static uint64_t note_ms(const struct definition *d, const char *pointer, uint64_t otherwise)
 {
     const cJSON *j = definition_note(d, pointer);
@@ -87,8 +80,8 @@ static int read_build(const struct definition *d, struct plan *p, struct err *e)
     const char *at = definition_place(d, "/experiment/build/executable", place);
     const cJSON *build = json_get(d->experiment, "build");
     const cJSON *exe = json_get(build, "executable");
-    const char *messages = text_of(build, "messages");
-    const char *from = text_of(exe, "from");
+    const char *messages = json_text(build, "messages", NULL);
+    const char *from = json_text(exe, "from", NULL);
 
     p->build.prepare = json_get(build, "prepare");
     p->build.command = json_get(build, "command");
@@ -96,15 +89,15 @@ static int read_build(const struct definition *d, struct plan *p, struct err *e)
     p->build.profile = json_get(build, "profile");
     p->build.toolchain = json_get(build, "toolchain");
     p->build.features = json_get(build, "features");
-    p->build.allocator = text_of(build, "allocator");
-    p->build.workdir = text_of(build, "workdir");
+    p->build.allocator = json_text(build, "allocator", NULL);
+    p->build.workdir = json_text(build, "workdir", NULL);
     p->build.messages =
         messages && !strcmp(messages, "cargo-json") ? PLAN_MESSAGES_CARGO : PLAN_MESSAGES_NONE;
-    p->build.target = text_of(exe, "target");
-    p->build.path = text_of(exe, "path");
-    p->build.kind = text_of(exe, "kind");
-    p->build.src_path = text_of(exe, "src_path");
-    p->build.build_dir = text_of(exe, "build_dir");
+    p->build.target = json_text(exe, "target", NULL);
+    p->build.path = json_text(exe, "path", NULL);
+    p->build.kind = json_text(exe, "kind", NULL);
+    p->build.src_path = json_text(exe, "src_path", NULL);
+    p->build.build_dir = json_text(exe, "build_dir", NULL);
     p->build.timeout_ms = note_ms(d, "/experiment/build/timeout", BUILD_TIMEOUT_MS);
     if (!strcmp(from, "path")) {
         p->build.resolve = PLAN_RESOLVE_PATH;
@@ -150,7 +143,7 @@ static int read_clock(struct plan *p, struct err *e)
         int number;
     } signals[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}};
     const cJSON *every = json_get(p->mode_spec, "snapshot_every");
-    const char *word = text_of(p->mode_spec, "dump_signal");
+    const char *word = json_text(p->mode_spec, "dump_signal", NULL);
 
     p->snapshot_every_ms = every ? (uint64_t) every->valuedouble : 0;
     p->dump_signal = 0;
@@ -200,26 +193,26 @@ int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out,
     const cJSON *host = json_get(d->experiment, "host");
     const cJSON *interval = json_get(sampling, "interval");
 
-    const char *from = text_of(phases, "from");
+    const char *from = json_text(phases, "from", NULL);
 
     p.markers_in_report = from && !strcmp(from, "report");
-    p.machine_class = text_of(d->experiment, "class");
+    p.machine_class = json_text(d->experiment, "class", NULL);
     if (read_build(d, &p, e) < 0 || read_mode(d, mode, &p, e) < 0)
         return -1;
     p.run.command = json_get(run, "command");
     p.run.env = json_get(run, "env");
-    p.run.workdir = text_of(run, "workdir");
-    p.run.report = text_of(run, "report");
+    p.run.workdir = json_text(run, "workdir", NULL);
+    p.run.report = json_text(run, "report", NULL);
     if (check_below(d, "/experiment/build/workdir", p.build.workdir, e) < 0 ||
         check_below(d, "/experiment/run/workdir", p.run.workdir, e) < 0)
         return -1;
-    p.source_scheme = text_of(run, "source_scheme");
+    p.source_scheme = json_text(run, "source_scheme", NULL);
     p.run.timeout_ms = note_ms(d, "/experiment/run/timeout", RUN_TIMEOUT_MS);
     p.conditioning = json_get(d->experiment, "conditioning");
     p.markers = json_get(phases, "markers");
     p.required = json_get(phases, "required");
     p.sample_interval_ms = interval ? (uint64_t) interval->valuedouble : 0;
-    p.sampling_into = text_of(sampling, "into");
+    p.sampling_into = json_text(sampling, "into", NULL);
     p.sampling_embed = cJSON_IsTrue(json_get(sampling, "embed"));
     p.limits = json_get(host, "limits");
     p.quiet = json_get(host, "quiet");

@@ -96,13 +96,6 @@ static int judge_acceptance(struct judge *j, const struct runset_run *r, struct 
     return 0;
 }
 
-static const char *text_at(const cJSON *document, const char *pointer)
-{
-    const cJSON *j = pointer_get(document, pointer);
-
-    return cJSON_IsString(j) ? j->valuestring : NULL;
-}
-
 static void judge_source(struct judge *j, const struct runset_run *r)
 {
     const cJSON *source = json_get(r->manifest.document, "source");
@@ -117,8 +110,8 @@ static void judge_source(struct judge *j, const struct runset_run *r)
     if (!r->manifest.unchanged)
         lack(j, "source-changed", r->manifest.run, "the source changed during the run");
     for (size_t i = 0; i < ARRAY_LEN(asked) && runset_run_report(r); i++) {
-        const char *pointer = text_at(r->definition.experiment, asked[i].key);
-        const char *said = pointer ? text_at(runset_run_report(r), pointer) : NULL;
+        const char *pointer = pointer_text(r->definition.experiment, asked[i].key);
+        const char *said = pointer ? pointer_text(runset_run_report(r), pointer) : NULL;
 
         if (pointer && (!said || strcmp(said, asked[i].text) != 0))
             lack(j, "report-source", r->manifest.run,

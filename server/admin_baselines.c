@@ -51,13 +51,6 @@ static int need_review(const struct admin_args *a, struct manage_review *r, stru
                : 0;
 }
 
-static const char *text_of(const cJSON *row, const char *key)
-{
-    const cJSON *j = json_get(row, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 static void note_comparison(const cJSON *row)
 {
     AUTO_BUF struct buf words = {.data = NULL};
@@ -94,7 +87,7 @@ static int note_regression(struct store *s, const char *run, const char *baselin
                "note: this run is a REGRESSION against %s; from now on this is normal:", baseline);
     cJSON_ArrayForEach(row, json_get(audit, "comparisons"))
     {
-        if (strcmp(text_of(row, "verdict"), "regression") == 0)
+        if (strcmp(json_text(row, "verdict", ""), "regression") == 0)
             note_comparison(row);
     }
     return 0;
@@ -108,7 +101,7 @@ static int note_failure(struct store *s, const char *run, const char *baseline, 
         return -1;
     plain_line(stderr, "note: the policy of %s does not accept this run; from now on its own does:",
                baseline);
-    plain_line(stderr, "  %s", text_of(verdict, "description"));
+    plain_line(stderr, "  %s", json_text(verdict, "description", ""));
     return 0;
 }
 

@@ -104,16 +104,9 @@ struct content *page_content(struct request *q, const char *name, const cJSON *d
     return c;
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *s = json_get(object, key);
-
-    return cJSON_IsString(s) ? s->valuestring : "";
-}
-
 static bool is_fallen(const cJSON *document)
 {
-    return strcmp(text_of(document, "verdict"), "INVALID") == 0;
+    return strcmp(json_text(document, "verdict", ""), "INVALID") == 0;
 }
 
 /* What stands against the comparison: its run's verdict fell, or the commit's check is not OK. */
@@ -123,9 +116,10 @@ static void put_remark(struct buf *out, const cJSON *document)
 
     if (is_fallen(document))
         buf_printf(out, "%s: what follows was recorded before and does not count",
-                   text_of(document, "description"));
+                   json_text(document, "description", ""));
     else if (cJSON_IsObject(check))
-        buf_printf(out, "check: %s (run %s)", text_of(check, "description"), text_of(check, "run"));
+        buf_printf(out, "check: %s (run %s)", json_text(check, "description", ""),
+                   json_text(check, "run", ""));
     else if (cJSON_IsTrue(json_get(document, "informational")))
         buf_puts(out, "no verdict: two runs side by side, for information only");
 }

@@ -160,13 +160,6 @@ int job_refuse_unreadable(struct job *j, const char *why, struct err *e)
     return finish(j, &r, e);
 }
 
-static const char *text_at(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 /* Whose attempt this is, by a statement whose signature verified. A runner speaks only for its own
  * class, and an upload only for the gate it was sent to; otherwise the commit stays untouched by it
  * (decisions U22). */
@@ -174,8 +167,8 @@ static void attribute(const struct job *j, struct refusal *r)
 {
     const struct keyring_entry *signer = job_signer(j, NULL);
     const cJSON *p = j->statement.predicate;
-    const char *commit = text_at(json_get(p, "source"), "commit");
-    const char *run = text_at(p, "runId");
+    const char *commit = json_text(json_get(p, "source"), "commit", "");
+    const char *run = json_text(p, "runId", "");
     size_t len = strlen(commit);
 
     if (!signer)
@@ -187,10 +180,10 @@ static void attribute(const struct job *j, struct refusal *r)
         r->attempt.run = run;
         r->run = run;
     }
-    if (strcmp(text_at(p, "project"), j->request->project) == 0 &&
-        strcmp(text_at(p, "gate"), j->request->gate) == 0 &&
-        strcmp(text_at(p, "machineClass"), signer->machine_class) == 0 &&
-        strcmp(text_at(p, "mode"), "clean") == 0 && (len == 40 || len == 64) &&
+    if (strcmp(json_text(p, "project", ""), j->request->project) == 0 &&
+        strcmp(json_text(p, "gate", ""), j->request->gate) == 0 &&
+        strcmp(json_text(p, "machineClass", ""), signer->machine_class) == 0 &&
+        strcmp(json_text(p, "mode", ""), "clean") == 0 && (len == 40 || len == 64) &&
         text_is_hex(commit, len))
         r->attempt.commit = commit;
 }
@@ -204,8 +197,8 @@ int job_refuse_evidence(struct job *j, struct err *e)
     r.stages = json_get(j->report.document, "stages");
     cJSON_ArrayForEach(stage, r.stages)
     {
-        if (strcmp(text_at(stage, "result"), "failed") == 0)
-            r.detail = text_at(stage, "detail");
+        if (strcmp(json_text(stage, "result", ""), "failed") == 0)
+            r.detail = json_text(stage, "detail", "");
     }
     if (!r.code)
         return err_set(e, ERR_INTERNAL, "refuse.code", "refused evidence without a code");
@@ -227,8 +220,8 @@ int job_refuse(struct job *j, const char *code, const char *text, const cJSON *r
     const char *name = reasons ? "replay" : strcmp(code, "IN-TICKET") == 0 ? "ticket" : "judgement";
 
     if (reasons) {
-        r.code = text_at(reasons->child, "code");
-        r.detail = text_at(reasons->child, "text");
+        r.code = json_text(reasons->child, "code", "");
+        r.detail = json_text(reasons->child, "text", "");
         r.reasons = reasons;
     } else {
         if (one_reason(code, text, &made, e) < 0) {

@@ -62,9 +62,7 @@ cJSON *view_get(const cJSON *object, const char *key)
 
 const char *view_str(const cJSON *object, const char *key)
 {
-    const cJSON *s = json_get(object, key);
-
-    return cJSON_IsString(s) && s->valuestring ? s->valuestring : "";
+    return json_text(object, key, "");
 }
 
 bool view_flag(const cJSON *object, const char *key)

@@ -211,13 +211,6 @@ static int promote(struct store *s, const struct store_run *run, const struct ro
     return store_write_close(&w, e);
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const cJSON *j = json_get(object, key);
-
-    return cJSON_IsString(j) ? j->valuestring : "";
-}
-
 /* Every reason, the first ones in words. */
 static int refuse_reasons(const char *run, const cJSON *reasons, struct err *e)
 {
@@ -229,9 +222,9 @@ static int refuse_reasons(const char *run, const cJSON *reasons, struct err *e)
     cJSON_ArrayForEach(reason, reasons)
     {
         if (n++ < REASONS_TOLD)
-            buf_printf(&text, "%s%s%s%s %.110s", n > 1 ? "; " : "", text_of(reason, "code"),
-                       text_of(reason, "path")[0] ? " " : "", text_of(reason, "path"),
-                       text_of(reason, "text"));
+            buf_printf(&text, "%s%s%s%s %.110s", n > 1 ? "; " : "", json_text(reason, "code", ""),
+                       json_text(reason, "path", "")[0] ? " " : "", json_text(reason, "path", ""),
+                       json_text(reason, "text", ""));
     }
     if (n > REASONS_TOLD)
         buf_printf(&text, "; and %zu more", n - REASONS_TOLD);
