@@ -84,7 +84,7 @@ __attribute__((format(printf, 2, 0))) static void put_text(struct buf *out, cons
     if (whole.failed)
         buf_fail(out, whole.failure);
     else
-        value_cut(out, whole.data ? whole.data : "", REASON_TEXT_MAX);
+        buf_put_cut(out, whole.data ? whole.data : "", REASON_TEXT_MAX);
 }
 
 void findings_reason(struct findings *f, const struct finding *what, const char *format, ...)

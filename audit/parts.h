@@ -103,5 +103,3 @@ void value_elements_text(struct buf *out, const struct value_elements *v, size_t
  * a document that holds it. NULL v: nothing. Returns about how many bytes were added. */
 size_t value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v, size_t max);
 enum { VALUE_BYTES_MAX = 16 << 10, VALUE_DEPTH_MAX = 8 }; /* of one raw value in a document */
-/* Copies at most max bytes of s, cut at a UTF-8 border with "…". */
-void value_cut(struct buf *out, const char *s, size_t max);

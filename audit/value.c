@@ -9,21 +9,6 @@
 #include "experiment/align.h"
 #include "experiment/pointer.h"
 
-void value_cut(struct buf *out, const char *s, size_t max)
-{
-    size_t len = strlen(s);
-    size_t keep = max > 3 ? max - 3 : 0;
-
-    if (len <= max) {
-        buf_puts(out, s);
-        return;
-    }
-    while (keep > 0 && ((unsigned char) s[keep] & 0xc0) == 0x80)
-        keep--;
-    buf_put(out, s, keep);
-    buf_puts(out, "…");
-}
-
 void value_text(struct buf *out, const cJSON *v, size_t max)
 {
     AUTO_BUF struct buf all = { 0 };
@@ -37,7 +22,7 @@ void value_text(struct buf *out, const cJSON *v, size_t max)
         buf_puts(&all, v->valuestring);
     else
         json_write(&all, v, JSON_COMPACT);
-    value_cut(out, all.failed || !all.data ? "…" : all.data, max);
+    buf_put_cut(out, all.failed || !all.data ? "…" : all.data, max);
 }
 
 /* Depth is counted down. */
@@ -101,7 +86,7 @@ static void difference_add(struct differences *d, const char *pointer, const cJS
     if (d->n++ >= DIFFERENCES_MAX)
         return;
     buf_init(&field, (size_t) ELEMENT_BYTES_MAX + 8);
-    value_cut(&field, pointer, ELEMENT_BYTES_MAX);
+    buf_put_cut(&field, pointer, ELEMENT_BYTES_MAX);
     row = json_add_object(&d->doc, d->list, NULL);
     json_add_string(&d->doc, row, "field", field.data);
     json_add_string(&d->doc, row, "change", !b ? "added" : !c ? "removed" : "changed");
@@ -274,7 +259,7 @@ void value_element_text(struct buf *out, const cJSON *element, size_t skip, size
     const cJSON *current = json_get(element, "current");
 
     if (strlen(field) > skip) {
-        value_cut(out, field + skip, max);
+        buf_put_cut(out, field + skip, max);
         buf_putc(out, ' ');
     }
     value_text(out, baseline ? baseline : current, max);

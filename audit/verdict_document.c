@@ -72,7 +72,7 @@ static void say_first_reason(struct buf *out, const cJSON *reasons)
     if (!first)
         return;
     buf_printf(out, " %s: ", json_text(first, "code", "?"));
-    value_cut(out, json_text(first, "text", ""), n > 1 ? 70 : VERDICT_DESCRIPTION_MAX);
+    buf_put_cut(out, json_text(first, "text", ""), n > 1 ? 70 : VERDICT_DESCRIPTION_MAX);
     if (n > 1)
         buf_printf(out, "; %zu more reason%s", n - 1, n == 2 ? "" : "s");
 }
@@ -122,7 +122,7 @@ static void say_row(struct buf *out, const cJSON *row, void (*put)(struct buf *,
     struct comparison_text t;
 
     comparison_text(row, true, &t);
-    value_cut(out, t.label, 48);
+    buf_put_cut(out, t.label, 48);
     buf_putc(out, ' ');
     put(out, &t);
 }
@@ -173,7 +173,7 @@ static void say_failure(struct buf *out, const cJSON *acceptance)
         if (cJSON_IsTrue(json_get(check, "passed")))
             continue;
         buf_puts(out, failed++ > 0 ? ", " : "");
-        value_cut(out, json_text(check, "name", "?"), 60);
+        buf_put_cut(out, json_text(check, "name", "?"), 60);
         if (out->len > VERDICT_DESCRIPTION_MAX)
             return;
     }
@@ -197,7 +197,7 @@ static void describe(const struct verdict_input *in, enum verdict v, const cJSON
         break;
     case VERDICT_ERROR:
         buf_putc(out, ' ');
-        value_cut(out, in->error_text, 300);
+        buf_put_cut(out, in->error_text, 300);
         break;
     case VERDICT_PENDING:
     case VERDICT_MAX:
@@ -224,7 +224,7 @@ static int description_of(const struct verdict_input *in, enum verdict v, const 
     plain_puts(&plain, full.data);
     if (buf_check(&plain, e) < 0)
         return -1;
-    value_cut(out, plain.data, VERDICT_DESCRIPTION_MAX);
+    buf_put_cut(out, plain.data, VERDICT_DESCRIPTION_MAX);
     return buf_check(out, e);
 }
 

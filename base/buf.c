@@ -75,6 +75,21 @@ void buf_puts(struct buf *b, const char *s)
     buf_put(b, s, strlen(s));
 }
 
+void buf_put_cut(struct buf *b, const char *s, size_t max)
+{
+    size_t len = strlen(s);
+    size_t keep = max > 3 ? max - 3 : 0;
+
+    if (len <= max) {
+        buf_puts(b, s);
+        return;
+    }
+    while (keep > 0 && ((unsigned char) s[keep] & 0xc0) == 0x80)
+        keep--;
+    buf_put(b, s, keep);
+    buf_puts(b, "…");
+}
+
 void buf_putc(struct buf *b, char c)
 {
     if (!reserve(b, 1))

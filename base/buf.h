@@ -31,6 +31,8 @@ void buf_fini(struct buf *b);  /* accepts zeroed */
 void buf_clear(struct buf *b); /* empty, not failed, memory kept */
 void buf_put(struct buf *b, const void *p, size_t len);
 void buf_puts(struct buf *b, const char *s);
+/* At most max bytes: a longer text is cut between two characters and ends in "…" (RFC 3629; max ≥ 3). */
+void buf_put_cut(struct buf *b, const char *s, size_t max);
 void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));

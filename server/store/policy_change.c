@@ -20,7 +20,7 @@ static void put_value(struct buf *out, const cJSON *value)
     if (!value || text.failed)
         buf_puts(out, value ? "…" : "absent");
     else
-        buf_printf(out, "%.*s%s", VALUE_SHOWN, text.data, text.len > VALUE_SHOWN ? "…" : "");
+        buf_put_cut(out, text.data, VALUE_SHOWN);
 }
 
 static int refuse(const char *baseline, const cJSON *rows, struct err *e)

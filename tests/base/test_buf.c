@@ -94,9 +94,34 @@ static void grows_over_many_appends(void **state)
     assert_memory_equal(b.data + 199990, "5,6,7,8,9,", 11);
 }
 
+static void a_cut_text_ends_between_characters(void **state)
+{
+    static const struct {
+        const char *text, *cut;
+        size_t max;
+    } cases[] = {{"abc", "abc", 3},
+                 {"abcd", "…", 3},
+                 {"abcdefgh", "abcd…", 7},
+                 {"abc\xc3\xa9"
+                  "def",
+                  "abc…", 7},
+                 {"", "", 3}};
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_BUF struct buf b = {.data = NULL};
+
+        buf_init(&b, 100);
+        buf_put_cut(&b, cases[i].text, cases[i].max);
+        assert_string_equal(b.data, cases[i].cut);
+        assert_true(b.len <= cases[i].max);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_text_ends_between_characters),
         cmocka_unit_test(appends_and_stays_terminated),
         cmocka_unit_test(maximum_is_exact_and_failure_sticks),
         cmocka_unit_test(content_failure_is_not_called_full),
