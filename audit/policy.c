@@ -23,14 +23,6 @@ static const char *entry(char out[POINTER_SIZE], const char *list, size_t index,
     return out;
 }
 
-/* An already filled *e is about the part of the definition at this pointer; returns -1. */
-static int placed(const struct definition *d, const char *pointer, struct err *e)
-{
-    char place[DEFINITION_PLACE_SIZE];
-
-    return err_wrap(e, "%s", definition_place(d, pointer, place));
-}
-
 static bool flag_at(const cJSON *object, const char *key, bool otherwise)
 {
     const cJSON *j = json_get(object, key);
@@ -56,7 +48,7 @@ static int count_of(const struct definition *d, const cJSON *array, const char *
     cJSON_ArrayForEach(item, array) n++;
     if (n > LIMIT_METRICS) {
         (void) err_set(e, ERR_LIMIT, "policy.entries", "%zu entries, at most %d", n, LIMIT_METRICS);
-        return placed(d, where, e);
+        return definition_blame(d, where, e);
     }
     *out = n;
     return 0;
@@ -91,7 +83,7 @@ static int read_identity(struct policy *p, struct err *e)
     }
     if (n == 0) {
         (void) err_set(e, ERR_INPUT, "policy.identity", "a gate needs at least one identity field");
-        return placed(p->definition, "/policy/identity", e);
+        return definition_blame(p->definition, "/policy/identity", e);
     }
     return 0;
 }
@@ -102,7 +94,7 @@ static int wrong_metric(const struct policy *p, const char *key, struct err *e)
 {
     char at[POINTER_SIZE];
 
-    return placed(p->definition, entry(at, METRICS, p->n_metrics, key), e);
+    return definition_blame(p->definition, entry(at, METRICS, p->n_metrics, key), e);
 }
 
 /* The metric that would come next. */
@@ -161,7 +153,7 @@ static int read_metrics(struct policy *p, struct err *e)
     }
     if (!any_gated) {
         (void) err_set(e, ERR_INPUT, "policy.gated", "at least one metric must be gated (gated: true, the default)");
-        return placed(p->definition, METRICS, e);
+        return definition_blame(p->definition, METRICS, e);
     }
     return 0;
 }
@@ -217,7 +209,7 @@ static int required_twice(const struct policy *p, const cJSON *list, const char 
         i++;
     }
     (void) err_set(e, ERR_INPUT, "policy.duplicate", "'%s' is listed twice", path);
-    return placed(p->definition, entry(at, REQUIRED, second, ""), e);
+    return definition_blame(p->definition, entry(at, REQUIRED, second, ""), e);
 }
 
 static int read_required(struct policy *p, struct err *e)
@@ -230,7 +222,7 @@ static int read_required(struct policy *p, struct err *e)
         return -1;
     if (n == 0) {
         (void) err_set(e, ERR_INPUT, "policy.required", "at least one report is needed");
-        return placed(p->definition, REQUIRED, e);
+        return definition_blame(p->definition, REQUIRED, e);
     }
     p->required = calloc(n, sizeof *p->required);
     if (!p->required)
@@ -259,17 +251,17 @@ static int read_infer(struct policy *p, struct err *e)
 
         if (from == constant) {
             (void) err_set(e, ERR_INPUT, "policy.infer", "exactly one of 'from' and 'constant' is needed");
-            return placed(p->definition, entry(at, PRODUCE, i, ""), e);
+            return definition_blame(p->definition, entry(at, PRODUCE, i, ""), e);
         }
         if (pointer_is_pattern(json_text(item, "path", ""))) {
             (void) err_set(e, ERR_INPUT, "policy.infer", "'*' cannot be produced");
-            return placed(p->definition, entry(at, PRODUCE, i, "/path"), e);
+            return definition_blame(p->definition, entry(at, PRODUCE, i, "/path"), e);
         }
         i++;
     }
     if (p->infer && !strstr(json_text(p->infer, "sibling", ""), "{point}")) {
         (void) err_set(e, ERR_INPUT, "policy.infer", "must hold {point}");
-        return placed(p->definition, "/policy/infer/sibling", e);
+        return definition_blame(p->definition, "/policy/infer/sibling", e);
     }
     return 0;
 }

@@ -63,6 +63,8 @@ const cJSON *definition_note(const struct definition *d, const char *pointer);
 /* For messages: where the part at this pointer of the document (or what holds it) stands, "cleanrun.yaml:12:5"; the pointer
  * itself (cut, when it is longer) when the definition did not come from such a file. Returns out. */
 const char *definition_place(const struct definition *d, const char *pointer, char out[DEFINITION_PLACE_SIZE]);
+/* An already filled *e is about the part at this pointer: its place goes before the text. Returns -1. */
+int definition_blame(const struct definition *d, const char *pointer, struct err *e);
 /* Does the report name its source where run.report_commit and run.report_fingerprint say? NULL when it does or nothing
  * is asked, else what it does not name: "commit" or "fingerprint". */
 const char *definition_report_misnames(const struct definition *d, const cJSON *report, const char *commit,

@@ -71,3 +71,10 @@ const char *definition_place(const struct definition *d, const char *pointer, ch
         (void) snprintf(out, DEFINITION_PLACE_SIZE, "%s", pointer);
     return out;
 }
+
+int definition_blame(const struct definition *d, const char *pointer, struct err *e)
+{
+    char place[DEFINITION_PLACE_SIZE];
+
+    return err_wrap(e, "%s", definition_place(d, pointer, place));
+}

@@ -110,12 +110,10 @@ static int run_to(struct stage *s, const char *const *argv, struct loop_stream o
  * with: the caller's to resolve. */
 static int absent(const struct build_input *in, const char *pointer, struct err *e)
 {
-    char place[DEFINITION_PLACE_SIZE];
-
     if (e->kind != ERR_NOTFOUND)
         return -1;
     e->kind = ERR_USAGE;
-    return err_wrap(e, "%s", definition_place(in->plan->definition, pointer, place));
+    return definition_blame(in->plan->definition, pointer, e);
 }
 
 static void note_command(struct stage *s, const char *const *argv)

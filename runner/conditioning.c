@@ -18,11 +18,10 @@ static bool plain(const char *pointer)
 static int placed(const struct plan *p, size_t step, const char *below, struct err *e)
 {
     char pointer[64];
-    char place[DEFINITION_PLACE_SIZE];
 
     (void) snprintf(pointer, sizeof pointer, "/experiment/conditioning/%zu%s", step,
                     below); /* fits: a number and words of ours */
-    return err_wrap(e, "%s", definition_place(p->definition, pointer, place));
+    return definition_blame(p->definition, pointer, e);
 }
 
 static int check_proof(const struct plan *p, size_t step, const cJSON *proof, const char *name,

@@ -178,10 +178,10 @@ static int read_mode(const struct definition *d, enum plan_mode mode, struct pla
                                p->rate); /* its length is not needed */
     if (read_clock(p, e) == 0 && check_mode(p, e) == 0)
         return 0;
-    char pointer[64], place[DEFINITION_PLACE_SIZE];
+    char pointer[64];
 
     (void) snprintf(pointer, sizeof(pointer), "/experiment/modes/%s", mode_words[mode]); /* fits */
-    return err_wrap(e, "%s", definition_place(d, pointer, place));
+    return definition_blame(d, pointer, e);
 }
 
 int plan_read(const struct definition *d, enum plan_mode mode, struct plan *out, struct err *e)

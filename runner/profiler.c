@@ -71,11 +71,10 @@ static size_t tool_names(const char *out[ARRAY_LEN(known_tools)])
 static int placed(const struct plan *p, const char *key, struct err *e)
 {
     char pointer[64];
-    char place[DEFINITION_PLACE_SIZE];
 
     (void) snprintf(pointer, sizeof pointer, "/experiment/modes/%s%s", plan_mode_word(p->mode),
                     key); /* fits: words of ours */
-    return err_wrap(e, "%s", definition_place(p->definition, pointer, place));
+    return definition_blame(p->definition, pointer, e);
 }
 
 /* The known tool's words, with the one for context switches before its output. */

@@ -16,6 +16,11 @@
 #define ERROR_NAME "error.json"
 #define TEXT_MAX 1024
 
+int run_blame(const struct run *r, const char *pointer, struct err *e)
+{
+    return e->kind == ERR_USAGE ? definition_blame(r->definition, pointer, e) : -1;
+}
+
 void run_say(struct run *r, const char *what, const char *format, ...)
 {
     char text[TEXT_MAX];

@@ -81,6 +81,9 @@ struct run {
 
 /* Remembers a fault; the evidence is kept and the run is a FAIL. */
 void run_fault(struct run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* *e, when it is a mistake of the definition's (ERR_USAGE), is about the part at this pointer, and
+ * its place is told. Returns -1. */
+int run_blame(const struct run *r, const char *pointer, struct err *e);
 /* One talk line per event, or one JSON object per line with --json. */
 void run_say(struct run *r, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -102,14 +102,6 @@ static void tell_log(const struct run *r)
     }
 }
 
-/* The definition's mistake is told with its place. */
-static int at_place(const struct run *r, const char *pointer, struct err *e)
-{
-    char place[DEFINITION_PLACE_SIZE];
-
-    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer, place)) : -1;
-}
-
 int run_build(struct run *r, struct err *e)
 {
     struct build_input in = {
@@ -143,7 +135,7 @@ int run_build(struct run *r, struct err *e)
     run_say(r, "build", "done in %.1f s", (double) (clock_monotonic_ns() - began) / 1e9);
     r->stage = "executable";
     if (artifact_resolve(&in, r->git.root, &r->artifact, e) < 0)
-        return at_place(r, "/experiment/build/executable/path", e);
+        return run_blame(r, "/experiment/build/executable/path", e);
     if (check_debug_info(r, e) < 0)
         return -1;
     digest_hex(&r->artifact.digest, hex);

@@ -127,15 +127,6 @@ static int record_step(struct run *r, const cJSON *step, struct err *e)
     return 0;
 }
 
-/* No such program or directory: the definition's mistake, told with its place. */
-static int at_place(const struct run *r, const char *pointer, struct err *e)
-{
-    char place[DEFINITION_PLACE_SIZE];
-
-    return e->kind == ERR_USAGE ? err_wrap(e, "%s", definition_place(r->definition, pointer, place))
-                                : -1;
-}
-
 static int run_step(struct run *r, struct measure_input *in, const cJSON *step, size_t number,
                     struct err *e)
 {
@@ -150,7 +141,7 @@ static int run_step(struct run *r, struct measure_input *in, const cJSON *step, 
     (void) snprintf(timeout, sizeof(timeout), "/experiment/conditioning/%zu/timeout",
                     number); /* fits */
     if (measure_step(in, step, plan_step_timeout_ms(&r->plan, number), &result, e) < 0)
-        return at_place(r, pointer, e);
+        return run_blame(r, pointer, e);
     if (check_end(r, what, timeout, &result, 0, e) < 0)
         return -1;
     if (!result.status.exited || result.status.code != 0)
@@ -302,7 +293,7 @@ int run_measure(struct run *r, struct err *e)
     r->stage = "measure";
     in.progress = on_phase;
     in.progress_context = r;
-    if (measure_run(&in, &r->measure, e) < 0 && at_place(r, "/experiment/run/command", e) < 0)
+    if (measure_run(&in, &r->measure, e) < 0 && run_blame(r, "/experiment/run/command", e) < 0)
         return -1;
     r->measured = true;
     run_say(r, "measured", "%.1f s, %zu samples", (double) r->measure.loop.wall_ns / 1e9,
