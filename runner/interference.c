@@ -11,6 +11,7 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/num.h"
+#include "runner/paths.h"
 
 #define SEEN_MAX 32768
 #define BUSIEST 5
@@ -148,23 +149,6 @@ static void note_busy(struct interference *i, const char *comm, uint64_t ticks)
     }
 }
 
-/* proc: the open directory. One read gives the whole line. */
-static bool read_stat(int proc, const char *pid, struct proc_stat *out)
-{
-    char name[300];
-    char text[1024];
-    ssize_t n = -1;
-
-    (void) snprintf(name, sizeof(name), "%s/stat", pid); /* fits: d_name is at most 255 */
-    AUTO_FD int fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0)
-        n = read(fd, text, sizeof(text) - 1);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    return proc_stat_parse(text, out);
-}
-
 /* Ticks that a process used since it was last seen (or since it began, when it is new and this is
  * no first scan). */
 static uint64_t ticks_since(const struct interference *i, const struct seen *now)
@@ -175,16 +159,6 @@ static uint64_t ticks_since(const struct interference *i, const struct seen *now
     if (before && before->start == now->start)
         return now->ticks > before->ticks ? now->ticks - before->ticks : 0;
     return i->scans > 0 ? now->ticks : 0;
-}
-
-static DIR *open_proc(const struct interference *i)
-{
-    int fd = openat(i->root->fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (!dir && fd >= 0)
-        (void) close(fd); /* was not read */
-    return dir;
 }
 
 /* All that the others of a table and those they waited for have used. */
@@ -216,7 +190,7 @@ static void add_others_of_scan(struct interference *i, const struct seen *fresh,
 
 void interference_scan(struct interference *i)
 {
-    DIR *dir = open_proc(i);
+    DIR *dir = paths_open_dir(i->root->fd, "proc");
     struct seen *fresh = calloc(SEEN_MAX, sizeof(*fresh));
     size_t n = 0;
     uint64_t sum = 0;
@@ -226,10 +200,13 @@ void interference_scan(struct interference *i)
          d = readdir(dir)) {
         uint64_t pid = 0;
         uint64_t used = 0;
+        char name[300];
         struct proc_stat st;
 
-        if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &pid) ||
-            !read_stat(dirfd(dir), d->d_name, &st))
+        if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &pid))
+            continue;
+        (void) snprintf(name, sizeof(name), "%s/stat", d->d_name); /* fits */
+        if (!proc_stat_read(dirfd(dir), name, &st))
             continue;
         fresh[n] = (struct seen){
             .pid = (pid_t) pid,

@@ -18,8 +18,8 @@
 #include "base/limits.h"
 #include "base/num.h"
 #include "runner/box.h"
+#include "runner/paths.h"
 
-#define STAT_TEXT_MAX 2048
 #define ENVIRONMENT_MAX LIMIT_MIB(8)
 #define PATIENCE_MS 5000
 #define LOOK_AGAIN_MS 50
@@ -63,36 +63,18 @@ static uint64_t own_namespace(const struct sysroot *root)
     return number;
 }
 
-static bool read_stat(const struct sysroot *root, const char *name, char text[STAT_TEXT_MAX],
-                      struct proc_stat *out)
-{
-    AUTO_FD int fd = openat(root->fd, name, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : pread(fd, text, STAT_TEXT_MAX - 1, 0);
-
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    return proc_stat_parse(text, out);
-}
-
 static bool process_stat(const struct sysroot *root, pid_t pid, struct proc_stat *out)
 {
-    char name[64], text[STAT_TEXT_MAX];
+    char name[64];
 
     (void) snprintf(name, sizeof(name), "proc/%d/stat", (int) pid); /* fits */
-    return read_stat(root, name, text, out);
+    return proc_stat_read(root->fd, name, out);
 }
 
 /* The number that `root` knows this process by; 0: a made-up root that does not. */
 static pid_t self(const struct sysroot *root, struct proc_stat *out)
 {
-    char text[STAT_TEXT_MAX];
-    uint64_t pid = 0;
-
-    if (!read_stat(root, "proc/self/stat", text, out) ||
-        !num_parse_u64(text, strcspn(text, " "), INT32_MAX, &pid))
-        return 0;
-    return (pid_t) pid;
+    return proc_stat_read(root->fd, "proc/self/stat", out) ? out->pid : 0;
 }
 
 int leftover_mark(const struct sysroot *root, char out[LEFTOVER_MARK_SIZE], struct err *e)
@@ -221,16 +203,11 @@ static int read_processes(const struct sysroot *root, DIR *dir, struct table *t,
 
 static int read_table(const struct sysroot *root, struct table *t, struct err *e)
 {
-    AUTO_FD int fd = -1;
-    DIR *dir;
+    DIR *dir = paths_open_dir(root->fd, "proc");
     int r;
 
-    if (file_open_dir_at(root->fd, "proc", &fd, e) < 0)
-        return -1;
-    dir = fdopendir(fd);
     if (!dir)
         return err_errno(e, "leftover.processes", "cannot read /proc");
-    (void) fd_steal(&fd); /* closedir closes it */
     r = read_processes(root, dir, t, e);
     (void) closedir(dir); /* was only read */
     return r;

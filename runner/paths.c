@@ -49,6 +49,18 @@ int paths_remove_tree(const char *path, struct err *e)
     return file_remove_tree_at(fd, slash ? slash + 1 : path, e);
 }
 
+DIR *paths_open_dir(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int why = errno;
+
+    if (!dir && fd >= 0)
+        (void) close(fd); /* was not read */
+    errno = why;
+    return dir;
+}
+
 char *paths_read_pseudo(int dirfd, const char *path, size_t max)
 {
     char bytes[CHUNK];

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "runner/paths.h"
 
 /* Descriptors stay open of so many processes; others' files are opened at each reading, so that a
  * large tree takes no more descriptors than a process has. */
@@ -186,12 +187,10 @@ static bool has_forked(struct process_tree *t)
 /* Looks at all processes for children of those tracked; returns how many were new. */
 static size_t watch_by_parent(struct process_tree *t)
 {
-    int fd = openat(t->root->fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = paths_open_dir(t->root->fd, "proc");
     size_t found = 0;
 
     if (!dir) {
-        close_one(&fd);
         lack(t, "the machine's processes can't be listed");
         return 0;
     }
@@ -238,13 +237,14 @@ static void add_switches(const char *status, struct tree_reading *r)
 /* Threads other than the first: their switches, and the processes they started. */
 static void read_threads(struct process_tree *t, const struct watched *w, struct tree_reading *r)
 {
-    int fd = open_in(t, w->pid, "task");
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     size_t read_count = 0;
+    char path[64];
+    DIR *dir;
 
+    (void) snprintf(path, sizeof(path), "proc/%d/task", (int) w->pid); /* fits */
+    dir = paths_open_dir(t->root->fd, path);
     if (!dir) {
         t->wide = true;
-        close_one(&fd);
         return;
     }
     for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
@@ -274,7 +274,6 @@ static void read_threads(struct process_tree *t, const struct watched *w, struct
 /* Switches and I/O; what cannot be read stays as it was. */
 static void read_details(struct process_tree *t, const struct watched *w, struct tree_reading *r)
 {
-
     r->voluntary = 0;
     r->involuntary = 0;
     if (read_of(t, w, w->io_fd, "io")) {

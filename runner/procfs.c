@@ -204,16 +204,10 @@ enum proc_live proc_live_thread(const struct sysroot *root, pid_t pid, struct pr
     /* Threads may end between the list and the look, also the one that started another: then the
      * next look is at a new list. */
     for (int i = 0; i < LOOKS_MAX; i++) {
-        int fd = openat(root->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        DIR *dir = paths_open_dir(root->fd, name);
 
-        if (!dir) {
-            int why = errno;
-
-            if (fd >= 0)
-                (void) close(fd); /* was only read */
-            return procfs_is_gone(why) ? PROC_LIVE_NONE : PROC_LIVE_UNKNOWN;
-        }
+        if (!dir)
+            return procfs_is_gone(errno) ? PROC_LIVE_NONE : PROC_LIVE_UNKNOWN;
         enum proc_live found = look_at_threads(dir, out);
         int why = errno;
 
@@ -245,12 +239,16 @@ bool proc_stat_parse(const char *text, struct proc_stat *out)
     const char *open = strchr(text, '(');
     const char *close = strrchr(text, ')');
     uint64_t f[STAT_FIELDS];
+    uint64_t pid = 0;
     size_t len;
 
     if (!open || !close || close < open || close[1] != ' ' || !close[2] || close[3] != ' ' ||
         procfs_numbers(close + 4, f, STAT_FIELDS) != STAT_FIELDS)
         return false;
+    if (!num_parse_u64(text, strcspn(text, " "), INT32_MAX, &pid))
+        pid = 0;
     *out = (struct proc_stat){
+        .pid = (pid_t) pid,
         .state = close[2],
         .ppid = (pid_t) f[STAT_PPID],
         .session = (pid_t) f[STAT_SESSION],
@@ -268,6 +266,18 @@ bool proc_stat_parse(const char *text, struct proc_stat *out)
         len = sizeof(out->comm) - 1;
     memcpy(out->comm, open + 1, len);
     return true;
+}
+
+bool proc_stat_read(int dirfd, const char *name, struct proc_stat *out)
+{
+    AUTO_FD int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    char text[STAT_TEXT_MAX];
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    return proc_stat_parse(text, out);
 }
 
 bool cpu_times_parse(const char *text, struct cpu_times *out)

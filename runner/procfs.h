@@ -30,6 +30,7 @@ char *procfs_field(const char *text, const char *key) MUST_CHECK;
 bool procfs_field_number(const char *text, const char *key, uint64_t *out);
 
 struct proc_stat {
+    pid_t pid; /* 0 when the text does not begin with a number */
     char comm[32];
     char state;
     pid_t ppid, session;
@@ -42,6 +43,8 @@ struct proc_stat {
 };
 /* /proc/PID/stat, whose second field may hold anything: fields are counted from the last ')'. */
 bool proc_stat_parse(const char *text, struct proc_stat *out);
+/* The same of a file below dirfd ("77/stat"); false when it can't be read or is none. */
+bool proc_stat_read(int dirfd, const char *name, struct proc_stat *out);
 
 /* Calls `each` with every number of a white-space separated list that may be longer than any
  * buffer (task/TID/children): a number that a read cuts is joined with its rest, never taken for

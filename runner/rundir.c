@@ -111,15 +111,11 @@ static bool is_name_of_run(const char *name)
 /* What a dead runner left, and not a directory that somebody else called "….partial". */
 static bool holds_only_a_run(int parent_fd, const char *name)
 {
-    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    bool only = dir != NULL;
+    DIR *dir = paths_open_dir(parent_fd, name);
+    bool only = true;
 
-    if (!dir) {
-        if (fd >= 0)
-            (void) close(fd); /* was only read */
+    if (!dir)
         return false;
-    }
     for (const struct dirent *d = readdir(dir); d && only; d = readdir(dir))
         only = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || is_name_of_run(d->d_name);
     (void) closedir(dir); /* was only read */

@@ -14,6 +14,7 @@
 #include "runner/keep.h"
 #include "runner/measure.h"
 #include "runner/name_list.h"
+#include "runner/paths.h"
 
 #define DEFINITION "definition.json"
 #define SOURCE_AT_START "source-at-start.json"
@@ -55,14 +56,12 @@ static int sweep(struct run *r, DIR *dir, bool has_places, struct name_list *rem
 
 static int remove_strangers(struct run *r, const char *who, bool has_places, struct err *e)
 {
-    AUTO_FD int fd = openat(r->dir.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = paths_open_dir(r->dir.fd, ".");
     struct name_list removed = {.n = 0};
     int result;
 
     if (!dir)
         return err_errno(e, "tidy.open", "cannot read the run directory");
-    (void) fd_steal(&fd); /* closedir closes it */
     result = sweep(r, dir, has_places, &removed, e);
     (void) closedir(dir); /* was only read */
     if (removed.n > 0)
