@@ -112,6 +112,18 @@ void comparison_text(const cJSON *row, bool ascii, struct comparison_text *out)
     write_limit(&r, ascii, out);
 }
 
+double comparison_used(const cJSON *row)
+{
+    struct row r = read_row(row);
+    double used = 0;
+
+    if (r.near_zero)
+        used = r.has_current && r.floor > 0 ? r.current / r.floor : 0;
+    else if (r.has_delta)
+        used = r.delta / (r.has_tolerance && r.tolerance > 0 ? r.tolerance : 1);
+    return r.lower_is_worse ? -used : used;
+}
+
 static void put_value(struct buf *out, const char *text, const char *unit)
 {
     buf_puts(out, text);

@@ -28,6 +28,8 @@ struct comparison_text {
 
 /* ascii: '-' is the sign, for a terminal. A row that is no object gives empty texts. */
 void comparison_text(const cJSON *row, bool ascii, struct comparison_text *out);
+/* How much of its limit the change takes: 1 is the limit, more is beyond it, below 0 is better. */
+double comparison_used(const cJSON *row);
 void comparison_put_before(struct buf *out,
                            const struct comparison_text *t); /* "464 ns", "n/a" when absent */
 void comparison_put_after(struct buf *out, const struct comparison_text *t);

@@ -11,26 +11,6 @@
 #include "base/limits.h"
 #include "server/pages/view_parts.h"
 
-struct limit {
-    double baseline, current, delta, tolerance, floor;
-    bool has_baseline, has_current, has_delta, has_tolerance, has_floor;
-    bool lower_is_worse;
-    bool near_zero; /* the floor decides, not the percentage */
-};
-
-static struct limit read_limit(const cJSON *c)
-{
-    struct limit l = {.lower_is_worse = strcmp(view_str(c, "worse"), "lower") == 0};
-
-    l.has_baseline = view_double(c, "baseline", &l.baseline);
-    l.has_current = view_double(c, "current", &l.current);
-    l.has_delta = view_double(c, "delta_pct", &l.delta);
-    l.has_tolerance = view_double(c, "tolerance_pct", &l.tolerance);
-    l.has_floor = view_double(c, "floor", &l.floor);
-    l.near_zero = l.has_floor && l.has_baseline && fabs(l.baseline) < l.floor;
-    return l;
-}
-
 static void add_put(struct view *v, cJSON *c, const char *key, const struct comparison_text *t,
                     void (*put)(struct buf *, const struct comparison_text *))
 {
@@ -69,28 +49,13 @@ static void add_comparison(struct view *v, cJSON *c)
                                                                : "lower is better");
 }
 
-/* How much of the limit is used; gated before informational, regressions before all. */
-static double badness(const cJSON *c)
-{
-    struct limit l = read_limit(c);
-    double used = 0;
-
-    if (l.near_zero)
-        used = l.has_current && l.floor > 0 ? l.current / l.floor : 0;
-    else if (l.has_delta)
-        used = (l.lower_is_worse ? -l.delta : l.delta) /
-               (l.has_tolerance && l.tolerance > 0 ? l.tolerance : 1);
-    if (l.near_zero && l.lower_is_worse)
-        used = -used;
-    return used;
-}
-
+/* Gated before informational, regressions before all; then by how much of the limit is used. */
 static int compare_badness(const cJSON *a, const cJSON *b)
 {
     int rank_a = view_rank(view_str(a, "verdict"));
     int rank_b = view_rank(view_str(b, "verdict"));
-    double x = badness(a);
-    double y = badness(b);
+    double x = comparison_used(a);
+    double y = comparison_used(b);
 
     if (rank_a != rank_b)
         return rank_a < rank_b ? -1 : 1;
