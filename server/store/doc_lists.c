@@ -93,16 +93,24 @@ static int add_answer(struct gates *g, cJSON *o, const struct query *q, struct e
     return 0;
 }
 
-static int add_gate(struct gates *g, const struct query *q, struct err *e)
+static cJSON *gate_row(struct gates *g, const char *project, const char *gate,
+                       const char *machine_class)
 {
-    const char *project = query_get_text(q, RUN_PROJECT_NAME);
-    const char *gate = query_get_text(q, RUN_GATE);
-    const char *machine_class = query_get_text(q, RUN_CLASS);
     cJSON *o = json_add_object(g->d, g->list, NULL);
 
     json_add_string(g->d, o, "project", project);
     json_add_string(g->d, o, "gate", gate);
     json_add_string(g->d, o, "class", machine_class);
+    return o;
+}
+
+static int add_gate(struct gates *g, const struct query *q, struct err *e)
+{
+    const char *project = query_get_text(q, RUN_PROJECT_NAME);
+    const char *gate = query_get_text(q, RUN_GATE);
+    const char *machine_class = query_get_text(q, RUN_CLASS);
+    cJSON *o = gate_row(g, project, gate, machine_class);
+
     if (add_answer(g, o, q, e) < 0)
         return -1;
     json_add_string(g->d, o, "run", query_get_text(q, RUN_RUN));
@@ -131,6 +139,16 @@ static bool listed(const cJSON *list, const char *project, const char *gate,
     return false;
 }
 
+/* The gate's page stands for the run's. */
+static void end_row_without_run(struct gates *g, cJSON *o, const char *project, const char *gate)
+{
+    doc_format(g->d, o, "url", "/p/%s/%s", project, gate);
+    doc_format(g->d, o, "gate_url", "/p/%s/%s", project, gate);
+    if (g->with_baseline)
+        json_add_null(g->d, o, "baseline");
+    (void) json_add_array(g->d, o, "recent"); /* failure stays in d */
+}
+
 /* A gate whose every upload was refused shows that, too. */
 static void add_refused(struct gates *g, const struct query *q)
 {
@@ -141,10 +159,7 @@ static void add_refused(struct gates *g, const struct query *q)
 
     if (g->d->failed || listed(g->list, project, gate, machine_class))
         return;
-    o = json_add_object(g->d, g->list, NULL);
-    json_add_string(g->d, o, "project", project);
-    json_add_string(g->d, o, "gate", gate);
-    json_add_string(g->d, o, "class", machine_class);
+    o = gate_row(g, project, gate, machine_class);
     json_add_null(g->d, o, "check");
     json_add_string(g->d, o, "verdict", "INVALID");
     json_add_string(g->d, o, "run_verdict", "INVALID");
@@ -153,11 +168,7 @@ static void add_refused(struct gates *g, const struct query *q)
     json_add_string(g->d, o, "run", query_get_text(q, ATTEMPT_RUN));
     json_add_string(g->d, o, "commit", query_get_text(q, ATTEMPT_COMMIT));
     doc_time(g->d, o, "at", query_get_int(q, ATTEMPT_AT));
-    doc_format(g->d, o, "url", "/p/%s/%s", project, gate);
-    doc_format(g->d, o, "gate_url", "/p/%s/%s", project, gate);
-    if (g->with_baseline)
-        json_add_null(g->d, o, "baseline");
-    (void) json_add_array(g->d, o, "recent"); /* failure stays in d */
+    end_row_without_run(g, o, project, gate);
     g->totals[VERDICT_INVALID]++;
 }
 
@@ -172,10 +183,7 @@ static void add_history(struct gates *g, const struct query *q)
 
     if (g->d->failed || listed(g->list, project, gate, machine_class))
         return;
-    o = json_add_object(g->d, g->list, NULL);
-    json_add_string(g->d, o, "project", project);
-    json_add_string(g->d, o, "gate", gate);
-    json_add_string(g->d, o, "class", machine_class);
+    o = gate_row(g, project, gate, machine_class);
     json_add_null(g->d, o, "check");
     json_add_null(g->d, o, "verdict");
     json_add_null(g->d, o, "run_verdict");
@@ -184,11 +192,7 @@ static void add_history(struct gates *g, const struct query *q)
     json_add_null(g->d, o, "run");
     json_add_null(g->d, o, "commit");
     json_add_null(g->d, o, "at");
-    doc_format(g->d, o, "url", "/p/%s/%s", project, gate);
-    doc_format(g->d, o, "gate_url", "/p/%s/%s", project, gate);
-    if (g->with_baseline)
-        json_add_null(g->d, o, "baseline");
-    (void) json_add_array(g->d, o, "recent"); /* failure stays in d */
+    end_row_without_run(g, o, project, gate);
 }
 
 static int list_gates(struct gates *g, struct err *e)
