@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Which folder may include what. A line of the first table: folder (longest match wins), then the folders whose
 # headers it may include besides its own. A line of the second: system header, then the files that may include it.
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")/.."
 
 layers='
