@@ -173,56 +173,23 @@ struct programs {
     size_t seen;
 };
 
-/* The command that `text` begins with, the longest name first. */
-static const struct words_command *command_at(const struct words *w, const char *text)
-{
-    const struct words_command *best = NULL;
-
-    for (size_t i = 0; i < w->n; i++) {
-        size_t len = strlen(w->list[i].name);
-
-        if (len == 0 || strncmp(text, w->list[i].name, len) != 0 ||
-            isalnum((unsigned char) text[len]) || text[len] == '-')
-            continue;
-        if (!best || strlen(best->name) < len)
-            best = &w->list[i];
-    }
-    return best;
-}
-
 /* One command line as a page shows it, without what stands before the program's name. */
 static int see_command(const char *name, const char *line, bool is_server, struct programs *p)
 {
     const struct words *w = is_server ? p->server : p->cleanrun;
-    const struct words_command *common = words_find(w, "");
     const struct words_command *c = NULL;
-    int bad = 0;
 
     line += strspn(line, " ");
     /* "cleanrun help …", "cleanrun's", an option before the command, a name alone */
     if (!islower((unsigned char) *line) || strncmp(line, "help", 4) == 0)
         return 0;
-    c = command_at(w, line);
+    c = words_at(w, line);
     if (!c) {
         print_error("%s: no such command: %s\n", name, line);
         return 1;
     }
     p->seen++;
-    for (const char *o = strstr(line, " --"); o; o = strstr(o + 3, " --")) {
-        char option[WORDS_LEN];
-        size_t len = strspn(o + 3, "abcdefghijklmnopqrstuvwxyz0123456789-");
-
-        if (len == 0 || len >= sizeof(option))
-            continue;
-        memcpy(option, o + 3, len);
-        option[len] = '\0';
-        if (words_has(c, option) || (common && words_has(common, option)) ||
-            strcmp(option, "help") == 0 || (is_server && strcmp(option, "data") == 0))
-            continue;
-        print_error("%s: '%s' has no option --%s\n", name, c->name, option);
-        bad++;
-    }
-    return bad;
+    return words_wrong_options(name, w, c, is_server, line);
 }
 
 /* Every command line in one piece of code. */

@@ -40,22 +40,6 @@ struct programs {
     size_t seen;
 };
 
-/* The command that `text` begins with, the longest name first. */
-static const struct words_command *command_at(const struct words *w, const char *text)
-{
-    const struct words_command *best = NULL;
-
-    for (size_t i = 0; i < w->n; i++) {
-        size_t len = strlen(w->list[i].name);
-
-        if (len > 0 && strncmp(text, w->list[i].name, len) == 0 &&
-            !isalnum((unsigned char) text[len]) && text[len] != '-' &&
-            (!best || strlen(best->name) < len))
-            best = &w->list[i];
-    }
-    return best;
-}
-
 /* A command stands behind a quote, a colon or a bracket; other uses of the name are prose. */
 static bool is_typed(const char *text, const char *at)
 {
@@ -64,28 +48,6 @@ static bool is_typed(const char *text, const char *at)
     if (strchr("'`>", at[-1]))
         return true;
     return at - text >= 2 && at[-1] == ' ' && (at[-2] == ':' || at[-2] == '(');
-}
-
-static int see_options(const char *name, const struct words_command *c,
-                       const struct words_command *common, const char *line)
-{
-    int bad = 0;
-
-    for (const char *o = strstr(line, " --"); o; o = strstr(o + 3, " --")) {
-        char option[WORDS_LEN];
-        size_t len = strspn(o + 3, "abcdefghijklmnopqrstuvwxyz0123456789-");
-
-        if (len == 0 || len >= sizeof(option))
-            continue;
-        memcpy(option, o + 3, len);
-        option[len] = '\0';
-        if (words_has(c, option) || (common && words_has(common, option)) ||
-            !strcmp(option, "help") || !strcmp(option, "data"))
-            continue;
-        print_error("%s: '%s' has no option --%s\n", name, c->name, option);
-        bad++;
-    }
-    return bad;
 }
 
 static int see_text(const char *name, const char *text, struct programs *p)
@@ -107,11 +69,11 @@ static int see_text(const char *name, const char *text, struct programs *p)
 
         if (sentence)
             *sentence = '\0';
-        c = command_at(w, line);
+        c = words_at(w, line);
         p->seen++;
         if (!c)
             print_error("%s: no such command: %s\n", name, line);
-        bad += c ? see_options(name, c, words_find(w, ""), line) : 1;
+        bad += c ? words_wrong_options(name, w, c, is_server, line) : 1;
         free(line);
     }
     return bad;

@@ -222,3 +222,41 @@ char *words_block(const char *page, const char *mark)
     free(text);
     return out;
 }
+
+const struct words_command *words_at(const struct words *w, const char *line)
+{
+    const struct words_command *best = NULL;
+
+    for (size_t i = 0; i < w->n; i++) {
+        size_t len = strlen(w->list[i].name);
+
+        if (len > 0 && strncmp(line, w->list[i].name, len) == 0 &&
+            !isalnum((unsigned char) line[len]) && line[len] != '-' &&
+            (!best || strlen(best->name) < len))
+            best = &w->list[i];
+    }
+    return best;
+}
+
+int words_wrong_options(const char *place, const struct words *w, const struct words_command *c,
+                        bool is_server, const char *line)
+{
+    const struct words_command *common = words_find(w, "");
+    int wrong = 0;
+
+    for (const char *o = strstr(line, " --"); o; o = strstr(o + 3, " --")) {
+        char option[WORDS_LEN];
+        size_t len = strspn(o + 3, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+        if (len == 0 || len >= sizeof(option))
+            continue;
+        memcpy(option, o + 3, len);
+        option[len] = '\0';
+        if (words_has(c, option) || (common && words_has(common, option)) ||
+            strcmp(option, "help") == 0 || (is_server && strcmp(option, "data") == 0))
+            continue;
+        print_error("%s: '%s' has no option --%s\n", place, c->name, option);
+        wrong++;
+    }
+    return wrong;
+}

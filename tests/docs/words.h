@@ -39,3 +39,8 @@ char *words_help(const char *name);
 char *words_say(const char *program, const char *a, const char *b, const char *c);
 /* The first indented block of a page of the tree after `mark`, without its indent. Heap. */
 char *words_block(const char *page, const char *mark);
+/* The longest command that the line begins with; NULL: none. */
+const struct words_command *words_at(const struct words *w, const char *line);
+/* Says which options on the line the command has not, and returns how many. */
+int words_wrong_options(const char *place, const struct words *w, const struct words_command *c,
+                        bool is_server, const char *line);

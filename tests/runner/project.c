@@ -120,19 +120,24 @@ void project_new(struct project *p, const char *behaviour, const char *extra)
     free(source);
 }
 
-void project_edit(const struct project *p, const char *from, const char *to)
+/* Replaces the first `from` of a file of the repository, which must be there. */
+static void replace(const struct project *p, const char *name, const char *from, const char *to)
 {
-    char *path = test_join(p->repo, "cleanrun.yaml"), *text = test_read_path(path, NULL),
-         *made = NULL;
+    char *path = test_join(p->repo, name), *text = test_read_path(path, NULL), *made = NULL;
     char *at = strstr(text, from);
 
     if (!at)
         fail_msg("no '%s' in:\n%s", from, text);
     assert_true(asprintf(&made, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) >= 0);
-    test_write_text(p->repo, "cleanrun.yaml", made);
+    test_write_text(p->repo, name, made);
     free(made);
     free(text);
     free(path);
+}
+
+void project_edit(const struct project *p, const char *from, const char *to)
+{
+    replace(p, "cleanrun.yaml", from, to);
 }
 
 void project_free(struct project *p)
@@ -180,4 +185,24 @@ void project_measure(const struct project *p, const char *const args[], struct t
 char *project_out(const struct project *p, const char *name)
 {
     return concat(p->dir, "/out/", name);
+}
+
+void project_change(const struct project *p, const char *name, const char *from, const char *to)
+{
+    static const char *const commit[] = {"commit", "-q", "-a", "-m", "branch", NULL};
+
+    replace(p, name, from, to);
+    project_git(p, commit);
+}
+
+void project_manifest_digest(const char *dir, char hex[DIGEST_HEX_SIZE])
+{
+    char *path = test_join(dir, "manifest.json");
+    size_t len = 0;
+    char *bytes = test_read_path(path, &len);
+    struct digest d = digest_of(bytes, len);
+
+    digest_hex(&d, hex);
+    free(bytes);
+    free(path);
 }

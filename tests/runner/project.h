@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/digest.h"
 #include "tests/lib/support.h"
 
 struct project {
@@ -21,6 +22,8 @@ void project_new(struct project *p, const char *behaviour, const char *extra);
 void project_free(struct project *p);
 /* Replaces the first `from` of cleanrun.yaml, which must be there. Nothing is committed. */
 void project_edit(const struct project *p, const char *from, const char *to);
+/* The same of any file of the repository, and everything is committed. */
+void project_change(const struct project *p, const char *name, const char *from, const char *to);
 /* Runs git in the repository with a fixed identity. */
 void project_git(const struct project *p, const char *const argv[]);
 /* cleanrun with these arguments (without the program's name), in the repository; env: more
@@ -31,3 +34,5 @@ void project_cleanrun(const struct project *p, const char *const args[], const c
 void project_measure(const struct project *p, const char *const args[], struct test_run *r);
 /* "<dir>/out/<name>" */
 char *project_out(const struct project *p, const char *name);
+/* SHA-256 of the run directory's manifest.json. */
+void project_manifest_digest(const char *dir, char hex[DIGEST_HEX_SIZE]);

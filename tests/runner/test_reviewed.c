@@ -12,41 +12,15 @@ static char *baseline_of(const struct project *p, char hex[DIGEST_HEX_SIZE])
 {
     char *base = test_join(p->dir, "base");
     char *out = test_join(p->dir, "out");
-    char *path = test_join(base, "manifest.json");
     struct test_run r;
-    size_t len = 0;
 
     project_measure(p, NULL, &r);
     assert_int_equal(r.code, 3);
     test_run_fini(&r);
     assert_int_equal(rename(out, base), 0);
-    char *bytes = test_read_path(path, &len);
-    struct digest d = digest_of(bytes, len);
-
-    digest_hex(&d, hex);
-    free(bytes);
-    free(path);
+    project_manifest_digest(base, hex);
     free(out);
     return base;
-}
-
-/* In a file of the repository, and committed. */
-static void change(const struct project *p, const char *name, const char *from, const char *to)
-{
-    static const char *const commit[] = {"commit", "-q", "-a", "-m", "branch", NULL};
-    char *path = test_join(p->repo, name);
-    char *text = test_read_path(path, NULL);
-    char *at = strstr(text, from);
-    char *changed = NULL;
-
-    assert_non_null(at);
-    assert_true(asprintf(&changed, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) >=
-                0);
-    test_write_text(p->repo, name, changed);
-    project_git(p, commit);
-    free(changed);
-    free(text);
-    free(path);
 }
 
 static cJSON *last_line(const char *out)
@@ -88,8 +62,8 @@ static void check(const struct case_of_policy *c)
     char *base = baseline_of(&p, hex);
 
     if (c->source[0])
-        change(&p, "workload.c", c->source[0], c->source[1]);
-    change(&p, "cleanrun.yaml", c->policy[0], c->policy[1]);
+        project_change(&p, "workload.c", c->source[0], c->source[1]);
+    project_change(&p, "cleanrun.yaml", c->policy[0], c->policy[1]);
     const char *const args[] = {"--at", "HEAD", "--baseline", base, "--baseline-sha256", hex, NULL};
 
     project_measure(&p, args, &r);
@@ -176,8 +150,8 @@ static void text_names_policy_metric_and_limit(void **state)
     char *base = baseline_of(&p, hex);
     char *out = test_join(p.dir, "out");
 
-    change(&p, "workload.c", "\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors");
-    change(&p, "cleanrun.yaml", "tolerance_pct: 10", "tolerance_pct: 90");
+    project_change(&p, "workload.c", "\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors");
+    project_change(&p, "cleanrun.yaml", "tolerance_pct: 10", "tolerance_pct: 90");
     const char *const args[] = {"run",   "g",          "--at", "HEAD",              "--out", out,
                                 "--baseline", base, "--baseline-sha256", hex,     NULL};
 

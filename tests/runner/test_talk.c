@@ -7,25 +7,6 @@
 
 #include "base/digest.h"
 
-/* In a file of the repository, and committed. */
-static void change(const struct project *p, const char *name, const char *from, const char *to)
-{
-    static const char *const commit[] = {"commit", "-q", "-a", "-m", "branch", NULL};
-    char *path = test_join(p->repo, name);
-    char *text = test_read_path(path, NULL);
-    char *at = strstr(text, from);
-    char *changed = NULL;
-
-    assert_non_null(at);
-    assert_true(asprintf(&changed, "%.*s%s%s", (int) (at - text), text, to, at + strlen(from)) >=
-                0);
-    test_write_text(p->repo, name, changed);
-    project_git(p, commit);
-    free(changed);
-    free(text);
-    free(path);
-}
-
 /* No control, no turned direction, and no line that begins as a command or an answer of ours. */
 static void obeys_nobody(const char *what, const char *text)
 {
@@ -43,18 +24,6 @@ static void obeys_nobody(const char *what, const char *text)
     "\\\\u001b[2J\\\\u0007\\\\u009b31m\\\\n::stop-commands::x\\\\nresult     "                     \
     "OK\\\\r\\\\u202e\\\\u061cz"
 
-static void digest_of_manifest(const char *dir, char hex[DIGEST_HEX_SIZE])
-{
-    char *path = test_join(dir, "manifest.json");
-    size_t len = 0;
-    char *bytes = test_read_path(path, &len);
-    struct digest d = digest_of(bytes, len);
-
-    digest_hex(&d, hex);
-    free(bytes);
-    free(path);
-}
-
 static void a_branch_forges_no_line(void **state)
 {
     char hex[DIGEST_HEX_SIZE];
@@ -65,11 +34,11 @@ static void a_branch_forges_no_line(void **state)
     project_new(&p, "ok",
                 "    conditioning:\n"
                 "      - {name: \"a\\e[31m\\n::error::x\\u202E\", command: ['true'], value: 1}\n");
-    change(&p, "cleanrun.yaml", "      - {path: /load/rate, require: required}\n",
-           "      - {path: /load/rate, require: required}\n      - {path: /evil, require: "
-           "required}\n");
-    change(&p, "workload.c", "{\\\"rate\\\": 7}, \\\"results",
-           "{\\\"rate\\\": 7}, \\\"evil\\\": \\\"a\\\", \\\"results");
+    project_change(&p, "cleanrun.yaml", "      - {path: /load/rate, require: required}\n",
+                   "      - {path: /load/rate, require: required}\n      - {path: /evil, require: "
+                   "required}\n");
+    project_change(&p, "workload.c", "{\\\"rate\\\": 7}, \\\"results",
+                   "{\\\"rate\\\": 7}, \\\"evil\\\": \\\"a\\\", \\\"results");
     char *base = test_join(p.dir, "base");
     char *out = test_join(p.dir, "out");
     const char *const first[] = {"run", "g", "--at", "HEAD", "--out", base, NULL};
@@ -86,8 +55,8 @@ static void a_branch_forges_no_line(void **state)
                                   "compared with no baseline"));
     test_run_fini(&r);
 
-    digest_of_manifest(base, hex);
-    change(&p, "workload.c", "\\\"evil\\\": \\\"a\\\"", "\\\"evil\\\": \\\"" EVIL_C "\\\"");
+    project_manifest_digest(base, hex);
+    project_change(&p, "workload.c", "\\\"evil\\\": \\\"a\\\"", "\\\"evil\\\": \\\"" EVIL_C "\\\"");
     const char *const second[] = {
         "run", "g", "--at", "HEAD", "--out", out, "--baseline", base, "--baseline-sha256",
         hex,   NULL};
