@@ -1,7 +1,6 @@
 #include "server/http/conns.h"
 
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -106,11 +105,10 @@ void conns_drop_gone(struct conns *s, uint64_t after_ms)
     (void) pthread_mutex_unlock(&s->list_lock);
 }
 
-size_t conns_expire(struct conns *s)
+void conns_expire(struct conns *s, atomic_uint_fast64_t *count)
 {
     uint64_t now = clock_monotonic_ns();
     struct conn *c = NULL;
-    size_t n = 0;
 
     (void) pthread_mutex_lock(&s->list_lock);
     for (c = s->first; c; c = c->next) {
@@ -119,9 +117,8 @@ size_t conns_expire(struct conns *s)
         if (deadline == 0 || now < deadline)
             continue;
         atomic_store(&c->deadline_ns, 0);
+        (void) atomic_fetch_add(count, 1);
         (void) shutdown(c->fd, SHUT_RDWR); /* already gone is fine */
-        n++;
     }
     (void) pthread_mutex_unlock(&s->list_lock);
-    return n;
 }

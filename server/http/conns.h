@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,8 +26,9 @@ void conns_fini(struct conns *s); /* every connection was removed before */
 /* fd is libmicrohttpd's and stays open until conns_remove has returned. NULL: no memory. */
 struct conn *conns_add(struct conns *s, int fd, uint64_t seconds) MUST_CHECK;
 void conns_remove(struct conns *s, struct conn *c);
-/* Shuts down those past their deadline; their pool threads see the end and close them. How many. */
-size_t conns_expire(struct conns *s);
+/* Shuts down those past their deadline; their pool threads see the end and close them. Each is
+ * counted before it is cut: who sees the end finds it in the count. */
+void conns_expire(struct conns *s, atomic_uint_fast64_t *count);
 
 /* Shuts down those whose peer is gone in the middle of a body, after so many milliseconds.
  * libmicrohttpd misses an end that was there already when it read the last bytes, and would wait

@@ -76,7 +76,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 
 void listener_tick(struct listener *l)
 {
-    (void) atomic_fetch_add(&l->counters.expired, conns_expire(&l->conns));
+    conns_expire(&l->conns, &l->counters.expired);
     conns_drop_gone(&l->conns, l->quiet ? GONE_AT_END_MS : GONE_MS);
 }
 
