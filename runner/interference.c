@@ -14,10 +14,14 @@
 #include "runner/paths.h"
 
 #define SEEN_MAX 32768
+#define SEEN_FIRST 256
 #define BUSIEST 5
 #define NS_PER_S 1e9
-#define SLOW_NS                                                                                    \
-    UINT64_C(2000000000) /* the kernel renews pressure averages every 2 s, load every 5 s */
+/* The kernel renews pressure averages every 2 s, load every 5 s; a share of stolen time wants some
+ * hundred of the clock's ticks. */
+#define SLOW_NS UINT64_C(2000000000)
+#define STEAL_NS UINT64_C(1000000000)
+#define TEXT_MAX 512 /* of what is read each interval */
 
 /* Processes that ended between two looks, in the list of the busiest. */
 #define ENDED_NAME "(processes that ended)"
@@ -29,6 +33,12 @@ struct seen {
     pid_t pid;
     bool other; /* neither ours nor the measured program's */
     uint64_t start, ticks, waited;
+};
+
+/* Kept from look to look, and no larger than the machine needs: fresh memory is dear. */
+struct seen_list {
+    struct seen *items;
+    size_t n, room;
 };
 
 struct busy {
@@ -44,7 +54,7 @@ struct interference {
     bool (*mine)(const void *context, pid_t pid);
     const void *context;
     uint64_t start_ns;
-    uint64_t slow_ns; /* when load and pressure were last read */
+    uint64_t slow_ns, steal_ns; /* when load and pressure, and stolen time, were last read */
     struct cpu_times first, last;
     struct pressure pressure_first[RES_MAX], pressure_last[RES_MAX];
     double avg10_max[RES_MAX];
@@ -52,46 +62,46 @@ struct interference {
     double steal_max_pct;
     uint64_t swap_in_first, swap_out_first;
     uint64_t throttle_first;
-    struct seen *table;
-    size_t n_table;
+    struct seen_list seen, before; /* of the last look, and the memory of the one before */
     uint64_t other_ticks;
     uint64_t self_us_first, children_us_first; /* CPU time of this process */
     struct busy busiest[BUSIEST];
     size_t scans;
-    int stat_fd; /* proc/stat, or -1: read each interval, so it stays open */
+    int stat_fd, load_fd, pressure_fd[RES_MAX]; /* or -1: read again and again, so they stay open */
     bool cpu_known, load_known, swap_known, throttle_known;
 };
+
+/* What is at the file's beginning; false when nothing is. */
+static bool read_again(int fd, char text[TEXT_MAX])
+{
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, TEXT_MAX - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
 
 /* The first line is enough. */
 static void read_cpu(const struct interference *i, struct cpu_times *out, bool *known)
 {
-    char text[512];
-    ssize_t n = i->stat_fd < 0 ? -1 : pread(i->stat_fd, text, sizeof(text) - 1, 0);
+    char text[TEXT_MAX];
 
-    *known = false;
-    if (n <= 0)
-        return;
-    text[n] = '\0';
-    *known = cpu_times_parse(text, out);
+    *known = read_again(i->stat_fd, text) && cpu_times_parse(text, out);
 }
 
-static void read_pressure(struct interference *i, struct pressure out[RES_MAX])
+static void read_pressure(const struct interference *i, struct pressure out[RES_MAX])
 {
     for (size_t r = 0; r < RES_MAX; r++) {
-        char name[48];
+        char text[TEXT_MAX];
 
-        (void) snprintf(name, sizeof(name), "proc/pressure/%s", resource_words[r]); /* fits */
-        AUTO_FREE char *text = sysroot_read(i->root, name);
-
-        pressure_parse(text, &out[r]);
+        pressure_parse(read_again(i->pressure_fd[r], text) ? text : NULL, &out[r]);
     }
 }
 
-static bool read_load(struct interference *i, double *out)
+static bool read_load(const struct interference *i, double *out)
 {
-    AUTO_FREE char *line = sysroot_line(i->root, "proc/loadavg");
+    char text[TEXT_MAX];
 
-    return line && num_parse_double(line, strcspn(line, " "), out);
+    return read_again(i->load_fd, text) && num_parse_double(text, strcspn(text, " \n"), out);
 }
 
 static bool read_swap(struct interference *i, uint64_t *in, uint64_t *out)
@@ -154,33 +164,48 @@ static void note_busy(struct interference *i, const char *comm, uint64_t ticks)
 static uint64_t ticks_since(const struct interference *i, const struct seen *now)
 {
     const struct seen *before =
-        i->n_table ? bsearch(now, i->table, i->n_table, sizeof(*now), by_pid) : NULL;
+        i->seen.n > 0 ? bsearch(now, i->seen.items, i->seen.n, sizeof(*now), by_pid) : NULL;
 
     if (before && before->start == now->start)
         return now->ticks > before->ticks ? now->ticks - before->ticks : 0;
     return i->scans > 0 ? now->ticks : 0;
 }
 
-/* All that the others of a table and those they waited for have used. */
-static uint64_t used_by_others(const struct seen *table, size_t n)
+/* All that the others of a list and those they waited for have used. */
+static uint64_t used_by_others(const struct seen_list *list)
 {
     uint64_t sum = 0;
 
-    for (size_t k = 0; k < n; k++)
-        if (table[k].other)
-            sum += table[k].ticks + table[k].waited;
+    for (size_t k = 0; k < list->n; k++)
+        if (list->items[k].other)
+            sum += list->items[k].ticks + list->items[k].waited;
     return sum;
+}
+
+/* A place for one more, or NULL: no memory, or too many to name. */
+static struct seen *seen_add(struct seen_list *list)
+{
+    if (list->n == list->room) {
+        size_t room = list->room > 0 ? list->room * 2 : SEEN_FIRST;
+        struct seen *items =
+            room <= SEEN_MAX ? realloc(list->items, room * sizeof(*list->items)) : NULL;
+
+        if (!items)
+            return NULL;
+        list->items = items;
+        list->room = room;
+    }
+    return &list->items[list->n++];
 }
 
 /* Two ways to count, each at most the truth. `seen`: what those that are there used since the last
  * look. Sums: a process that ended left what it used with the one that waited for it, so that the
  * sum over all grows by those as well that came and went in between (but falls where nobody
  * waits). */
-static void add_others_of_scan(struct interference *i, const struct seen *fresh, size_t n,
-                               uint64_t seen)
+static void add_others_of_scan(struct interference *i, const struct seen_list *fresh, uint64_t seen)
 {
-    uint64_t before = used_by_others(i->table, i->n_table);
-    uint64_t now = used_by_others(fresh, n);
+    uint64_t before = used_by_others(&i->seen);
+    uint64_t now = used_by_others(fresh);
     uint64_t grown = i->scans > 0 && now > before ? now - before : 0;
 
     i->other_ticks += grown > seen ? grown : seen;
@@ -191,24 +216,27 @@ static void add_others_of_scan(struct interference *i, const struct seen *fresh,
 void interference_scan(struct interference *i)
 {
     DIR *dir = paths_open_dir(i->root->fd, "proc");
-    struct seen *fresh = calloc(SEEN_MAX, sizeof(*fresh));
-    size_t n = 0;
+    struct seen_list fresh = i->before;
     uint64_t sum = 0;
     pid_t self = getpid();
 
-    for (struct dirent *d = dir && fresh ? readdir(dir) : NULL; d && n < SEEN_MAX;
-         d = readdir(dir)) {
+    fresh.n = 0;
+    for (struct dirent *d = dir ? readdir(dir) : NULL; d; d = readdir(dir)) {
         uint64_t pid = 0;
         uint64_t used = 0;
         char name[300];
         struct proc_stat st;
+        struct seen *one;
 
         if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &pid))
             continue;
         (void) snprintf(name, sizeof(name), "%s/stat", d->d_name); /* fits */
         if (!proc_stat_read(dirfd(dir), name, &st))
             continue;
-        fresh[n] = (struct seen){
+        one = seen_add(&fresh);
+        if (!one)
+            break;
+        *one = (struct seen){
             .pid = (pid_t) pid,
             .other = (pid_t) pid != self && st.ppid != self &&
                      !(i->mine && i->mine(i->context, (pid_t) pid)),
@@ -216,21 +244,18 @@ void interference_scan(struct interference *i)
             .ticks = st.user_ticks + st.system_ticks,
             .waited = st.waited_ticks,
         };
-        used = fresh[n].other ? ticks_since(i, &fresh[n]) : 0;
-        n++;
+        used = one->other ? ticks_since(i, one) : 0;
         sum += used;
         if (used > 0)
             note_busy(i, st.comm, used);
     }
     if (dir)
         (void) closedir(dir); /* was only read */
-    if (fresh) {
-        qsort(fresh, n, sizeof(*fresh), by_pid);
-        add_others_of_scan(i, fresh, n, sum);
-    }
-    free(i->table);
-    i->table = fresh;
-    i->n_table = fresh ? n : 0;
+    if (fresh.n > 0)
+        qsort(fresh.items, fresh.n, sizeof(*fresh.items), by_pid);
+    add_others_of_scan(i, &fresh, sum);
+    i->before = i->seen;
+    i->seen = fresh;
     i->scans++;
 }
 
@@ -256,6 +281,13 @@ int interference_new(const struct sysroot *root, bool (*mine)(const void *contex
     i->mine = mine;
     i->context = context;
     i->stat_fd = openat(root->fd, "proc/stat", O_RDONLY | O_CLOEXEC);
+    i->load_fd = openat(root->fd, "proc/loadavg", O_RDONLY | O_CLOEXEC);
+    for (size_t r = 0; r < RES_MAX; r++) {
+        char name[48];
+
+        (void) snprintf(name, sizeof(name), "proc/pressure/%s", resource_words[r]); /* fits */
+        i->pressure_fd[r] = openat(root->fd, name, O_RDONLY | O_CLOEXEC);
+    }
     i->start_ns = clock_monotonic_ns();
     i->self_us_first = own_us(RUSAGE_SELF);
     i->children_us_first = own_us(RUSAGE_CHILDREN);
@@ -277,7 +309,11 @@ void interference_free(struct interference *i)
     if (!i)
         return;
     cleanup_fd(&i->stat_fd);
-    free(i->table);
+    cleanup_fd(&i->load_fd);
+    for (size_t r = 0; r < RES_MAX; r++)
+        cleanup_fd(&i->pressure_fd[r]);
+    free(i->seen.items);
+    free(i->before.items);
     free(i);
 }
 
@@ -286,6 +322,7 @@ static void tick_steal(struct interference *i)
     struct cpu_times now;
     bool known = false;
 
+    i->steal_ns = clock_monotonic_ns();
     read_cpu(i, &now, &known);
     if (known && i->cpu_known) {
         uint64_t all =
@@ -316,8 +353,11 @@ static void tick_slow(struct interference *i)
 
 void interference_tick(struct interference *i)
 {
-    tick_steal(i);
-    if (clock_monotonic_ns() - i->slow_ns >= SLOW_NS)
+    uint64_t now = clock_monotonic_ns();
+
+    if (now - i->steal_ns >= STEAL_NS)
+        tick_steal(i);
+    if (now - i->slow_ns >= SLOW_NS)
         tick_slow(i);
 }
 
