@@ -23,7 +23,7 @@ struct interference;
 int interference_new(const struct sysroot *root, bool (*mine)(const void *context, pid_t pid),
                      const void *context, struct interference **out, struct err *e) MUST_CHECK;
 void interference_free(struct interference *i);
-/* The cheap part: stolen time, and every two seconds load and pressure. */
+/* The cheap part: every second stolen time, every two load and pressure. */
 void interference_tick(struct interference *i);
 /* The part that looks at every process: every ten seconds and at the end. */
 void interference_scan(struct interference *i);

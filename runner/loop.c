@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -14,7 +15,8 @@
 #define DRAIN_NS                                                                                   \
     ((uint64_t) 200 * 1000 * 1000) /* how long output of descendants is awaited after the end */
 #define GRACE_DEFAULT_MS 2000
-#define NS_PER_MS ((uint64_t) 1000000)
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
 
 /* Order of descriptors in the poll set. */
 enum slot { SLOT_CHILD, SLOT_SIGNAL, SLOT_FIXED };
@@ -25,6 +27,8 @@ enum slot { SLOT_CHILD, SLOT_SIGNAL, SLOT_FIXED };
 struct loop_state {
     struct loop *l;
     struct pollfd poll[SLOTS];
+    uint64_t due_ns[LOOP_TIMERS]; /* of a timer with slack */
+    uint64_t slack_ns;            /* the least of them; 0: none */
     uint64_t started_ns;
     uint64_t kill_ns; /* when SIGKILL follows SIGTERM; 0: nothing was sent yet */
     uint64_t ended_ns;
@@ -62,20 +66,35 @@ bool loop_signals_pending(int signal_fd, int *out_signal)
     return true;
 }
 
-static int open_timer(const struct loop_timer *t, int *out_fd, struct err *e)
+static struct timespec timespec_of(uint64_t ns)
 {
-    struct itimerspec when = {
-        .it_value = {.tv_sec = (time_t) (t->first_ns / 1000000000U),
-                     .tv_nsec = (long) (t->first_ns % 1000000000U)},
-        .it_interval = {.tv_sec = (time_t) (t->interval_ns / 1000000000U),
-                        .tv_nsec = (long) (t->interval_ns % 1000000000U)},
-    };
+    return (struct timespec){.tv_sec = (time_t) (ns / NS_PER_S), .tv_nsec = (long) (ns % NS_PER_S)};
+}
 
-    if (when.it_value.tv_sec == 0 && when.it_value.tv_nsec == 0)
-        when.it_value.tv_nsec = 1; /* zero would disarm it */
-    *out_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (*out_fd < 0 || timerfd_settime(*out_fd, 0, &when, NULL) < 0)
+/* A timerfd expires at its time exactly. Where there is slack it is the end of it, and what wakes
+ * before is the time-out of ppoll, which the kernel may put off (timer slack, prctl(2)). */
+static int arm(struct loop_state *s, size_t i, uint64_t at_ns, uint64_t interval_ns)
+{
+    struct itimerspec when = {.it_value = timespec_of(at_ns),
+                              .it_interval = timespec_of(interval_ns)};
+
+    return timerfd_settime(s->poll[SLOT_TIMER(i)].fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static int open_timer(struct loop_state *s, size_t i, struct err *e)
+{
+    const struct loop_timer *t = &s->l->timers[i];
+    uint64_t due = s->started_ns + t->first_ns;
+
+    s->poll[SLOT_TIMER(i)].fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (s->poll[SLOT_TIMER(i)].fd < 0 ||
+        arm(s, i, due + t->slack_ns, t->slack_ns > 0 ? 0 : t->interval_ns) < 0)
         return err_errno(e, "loop.timer", "cannot set a timer");
+    if (t->slack_ns == 0)
+        return 0;
+    s->due_ns[i] = due;
+    if (s->slack_ns == 0 || t->slack_ns < s->slack_ns)
+        s->slack_ns = t->slack_ns;
     return 0;
 }
 
@@ -94,7 +113,7 @@ static int open_all(struct loop_state *s, struct err *e)
         s->poll[SLOT_STREAM(i)].fd = fd;
     }
     for (size_t i = 0; i < s->l->n_timers; i++)
-        if (open_timer(&s->l->timers[i], &s->poll[SLOT_TIMER(i)].fd, e) < 0)
+        if (open_timer(s, i, e) < 0)
             return -1;
     return 0;
 }
@@ -160,12 +179,37 @@ static void on_stream(struct loop_state *s, size_t i, struct err *e)
         fail(s);
 }
 
-static void on_timer(struct loop_state *s, size_t i, struct err *e)
+static bool is_due(const struct loop_state *s, size_t i, uint64_t now)
 {
+    if (s->l->timers[i].slack_ns > 0)
+        return now >= s->due_ns[i];
+    return s->poll[SLOT_TIMER(i)].revents != 0;
+}
+
+/* How often it expired since it was last asked; 0: not at all. */
+static uint64_t expirations(struct loop_state *s, size_t i, uint64_t now, struct err *e)
+{
+    const struct loop_timer *t = &s->l->timers[i];
     uint64_t count = 0;
 
-    if (read(s->poll[SLOT_TIMER(i)].fd, &count, sizeof(count)) != (ssize_t) sizeof(count) ||
-        count == 0)
+    if (t->slack_ns == 0)
+        return read(s->poll[SLOT_TIMER(i)].fd, &count, sizeof(count)) == (ssize_t) sizeof(count)
+                   ? count
+                   : 0;
+    count = 1 + (now - s->due_ns[i]) / t->interval_ns;
+    s->due_ns[i] += count * t->interval_ns;
+    if (arm(s, i, s->due_ns[i] + t->slack_ns, 0) < 0 && !s->failed) {
+        (void) err_errno(e, "loop.timer", "cannot set a timer");
+        fail(s);
+    }
+    return count;
+}
+
+static void on_timer(struct loop_state *s, size_t i, uint64_t now, struct err *e)
+{
+    uint64_t count = expirations(s, i, now, e);
+
+    if (count == 0)
         return;
     if (!s->failed && !s->drain_ns &&
         s->l->timers[i].tick(s->l->timers[i].context, count - 1, e) < 0)
@@ -195,20 +239,14 @@ static bool streams_open(const struct loop_state *s)
     return false;
 }
 
-/* Nanoseconds until the next deadline, UINT64_MAX when there is none. */
-static uint64_t until_deadline(const struct loop_state *s, uint64_t now)
+/* When something ends by force; UINT64_MAX: never. */
+static uint64_t deadline(const struct loop_state *s)
 {
-    uint64_t at = UINT64_MAX;
-
     if (s->drain_ns)
-        at = s->drain_ns;
-    else if (s->kill_ns)
-        at = s->kill_ns;
-    else if (s->l->timeout_ms)
-        at = s->started_ns + s->l->timeout_ms * NS_PER_MS;
-    if (at == UINT64_MAX)
-        return at;
-    return at > now ? at - now : 0;
+        return s->drain_ns;
+    if (s->kill_ns)
+        return s->kill_ns;
+    return s->l->timeout_ms ? s->started_ns + s->l->timeout_ms * NS_PER_MS : UINT64_MAX;
 }
 
 static void on_deadline(struct loop_state *s)
@@ -221,28 +259,61 @@ static void on_deadline(struct loop_state *s)
     s->kill_ns = clock_monotonic_ns() + GRACE_DEFAULT_MS * NS_PER_MS;
 }
 
-static int wait_events(struct loop_state *s, bool *out_timed_out, struct err *e)
+/* ppoll, whose time-out may be put off by the slack: of this wait alone, so that no program that a
+ * callback starts inherits it. */
+static int poll_with_slack(struct loop_state *s, const struct timespec *wait)
 {
-    uint64_t left = until_deadline(s, clock_monotonic_ns());
-    struct timespec wait = {.tv_sec = (time_t) (left / 1000000000U),
-                            .tv_nsec = (long) (left % 1000000000U)};
-    int n = ppoll(s->poll, SLOTS, left == UINT64_MAX ? NULL : &wait, NULL);
+    int before = s->slack_ns > 0 ? prctl(PR_GET_TIMERSLACK) : -1;
+    int n;
+    int why;
 
+    if (before > 0)
+        (void) prctl(PR_SET_TIMERSLACK, (unsigned long) s->slack_ns); /* without, it is exact */
+    n = ppoll(s->poll, SLOTS, wait, NULL);
+    why = errno;
+    if (before > 0)
+        (void) prctl(PR_SET_TIMERSLACK, (unsigned long) before); /* as it was */
+    errno = why;
+    return n;
+}
+
+static int wait_events(struct loop_state *s, struct err *e)
+{
+    uint64_t now = clock_monotonic_ns();
+    uint64_t until = deadline(s);
+    struct timespec wait;
+    int n;
+
+    for (size_t i = 0; i < s->l->n_timers; i++)
+        if (s->l->timers[i].slack_ns > 0 && s->due_ns[i] < until)
+            until = s->due_ns[i];
+    wait = timespec_of(until > now ? until - now : 0);
+    n = poll_with_slack(s, until == UINT64_MAX ? NULL : &wait);
     if (n < 0 && errno != EINTR)
         return err_errno(e, "loop.poll", "cannot wait for the program");
-    *out_timed_out = n == 0;
     for (size_t i = 0; n < 0 && i < SLOTS; i++)
         s->poll[i].revents = 0;
     return 0;
 }
 
+/* The child, since the last look. */
+static bool has_ended(const struct loop_state *s)
+{
+    return s->poll[SLOT_CHILD].fd >= 0 && s->poll[SLOT_CHILD].revents != 0;
+}
+
 static int step(struct loop_state *s, struct err *e)
 {
-    bool timed_out = false;
     struct err quiet = ERR_INIT; /* after the first failure only the first is told */
+    bool timed_out;
+    uint64_t now;
 
-    if (wait_events(s, &timed_out, e) < 0)
+    if (wait_events(s, e) < 0)
         return -1;
+    now = clock_monotonic_ns();
+    /* Also when there is output: one without end must not put it off. But a program that has ended
+     * was in time, however late this process looks. */
+    timed_out = now >= deadline(s) && !has_ended(s);
     if (timed_out && s->drain_ns) {
         for (size_t i = 0; i < s->l->n_streams; i++)
             s->poll[SLOT_STREAM(i)].fd = -1;
@@ -256,9 +327,9 @@ static int step(struct loop_state *s, struct err *e)
         if (s->poll[SLOT_STREAM(i)].revents)
             on_stream(s, i, s->failed ? &quiet : e);
     for (size_t i = 0; i < s->l->n_timers; i++)
-        if (s->poll[SLOT_TIMER(i)].revents)
-            on_timer(s, i, s->failed ? &quiet : e);
-    if (s->poll[SLOT_CHILD].fd >= 0 && s->poll[SLOT_CHILD].revents)
+        if (is_due(s, i, now))
+            on_timer(s, i, now, s->failed ? &quiet : e);
+    if (has_ended(s))
         return on_end(s, e);
     return 0;
 }

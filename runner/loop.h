@@ -28,6 +28,9 @@ struct loop_stream {
 
 struct loop_timer {
     uint64_t first_ns, interval_ns;
+    /* How much later than due it may be called, so that this process wakes when the processor is
+     * awake for another anyway; the next one is due as if it had not been late. 0: at once. */
+    uint64_t slack_ns;
     /* `missed`: expirations since the last call beyond the first. */
     int (*tick)(void *context, uint64_t missed, struct err *e);
     void *context;

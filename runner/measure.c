@@ -284,6 +284,7 @@ static int supervise(struct point *p, struct pipes *pipes, const struct box *box
                      struct measure *out, struct err *e)
 {
     uint64_t every = interval_ms(p->in->plan) * NS_PER_MS;
+    uint64_t slack = sampler_slack_ns(every);
     struct loop loop = {
         .child = &p->child,
         .box = box,
@@ -291,9 +292,9 @@ static int supervise(struct point *p, struct pipes *pipes, const struct box *box
                     {pipes->err[0], capture_data, &p->log},
                     {pipes->phase[0], on_phase, p}},
         .n_streams = 3,
-        .timers = {{every, every, on_sample, p},
-                   {SCAN_MS * NS_PER_MS, SCAN_MS * NS_PER_MS, on_scan, p},
-                   {FIRST_LOOK_MS * NS_PER_MS, 0, on_first_look, p}},
+        .timers = {{every, every, slack, on_sample, p},
+                   {SCAN_MS * NS_PER_MS, SCAN_MS * NS_PER_MS, slack, on_scan, p},
+                   {FIRST_LOOK_MS * NS_PER_MS, 0, 0, on_first_look, p}},
         .n_timers = 3,
         .timeout_ms = p->in->plan->run.timeout_ms,
         .signal_fd = p->in->signal_fd,
@@ -302,7 +303,7 @@ static int supervise(struct point *p, struct pipes *pipes, const struct box *box
     uint64_t look_ns = p->in->plan->snapshot_every_ms * NS_PER_MS;
 
     if (look_ns > 0)
-        loop.timers[loop.n_timers++] = (struct loop_timer){look_ns, look_ns, on_clock, p};
+        loop.timers[loop.n_timers++] = (struct loop_timer){look_ns, look_ns, 0, on_clock, p};
     pace_start(&out->pace, p->start_ns, own_cpu_ns(), every);
     p->pace = &out->pace;
     if (loop_run(&loop, &out->loop, e) < 0)

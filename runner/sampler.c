@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "runner/process_tree.h"
 
+#define SLACK_MAX_NS UINT64_C(25000000)
+
 struct sampler {
     struct process_tree *tree;
     const struct box *box;
@@ -67,6 +69,11 @@ static uint64_t cpu_us(const struct sampler *s, uint64_t ticks)
             return r.usage_us - s->box_base_us;
     }
     return ticks * 1000000U / s->ticks_per_second;
+}
+
+uint64_t sampler_slack_ns(uint64_t interval_ns)
+{
+    return interval_ns / 20 < SLACK_MAX_NS ? interval_ns / 20 : SLACK_MAX_NS;
 }
 
 void sampler_take(struct sampler *s, uint64_t t_ms)

@@ -38,6 +38,9 @@ void sampler_free(struct sampler *s);
 /* Orphans of the tree become children of `reaper` (child_adopt_orphans): from now on all its
  * children are watched, so nothing leaves the sums by losing its parent between two samples. */
 void sampler_adopt(struct sampler *s, pid_t reaper);
+/* How late a sample of this interval may be (loop.h): a twentieth, at most 25 ms. A process that
+ * wakes less wakes the measured program's processors less. */
+uint64_t sampler_slack_ns(uint64_t interval_ns);
 /* Takes one sample stamped t_ms (since the point's start). Never fails. Times rise: a second one of
  * the same millisecond is dropped. */
 void sampler_take(struct sampler *s, uint64_t t_ms);

@@ -188,11 +188,13 @@ static int start(struct watch *w, const struct sysroot *root, const char *self,
 static int observe(struct watch *w, const char *self, uint64_t seconds, uint64_t interval_ms,
                    const char *processes, struct err *e)
 {
+    uint64_t every = interval_ms * NS_PER_MS;
+    uint64_t slack = sampler_slack_ns(every);
     struct loop loop = {
         .child = &w->child,
-        .timers = {{interval_ms * NS_PER_MS, interval_ms * NS_PER_MS, on_sample, w},
-                   {SCAN_MS * NS_PER_MS, SCAN_MS * NS_PER_MS, on_scan, w},
-                   {FIRST_LOOK_MS * NS_PER_MS, 0, on_first_look, w}},
+        .timers = {{every, every, slack, on_sample, w},
+                   {SCAN_MS * NS_PER_MS, SCAN_MS * NS_PER_MS, slack, on_scan, w},
+                   {FIRST_LOOK_MS * NS_PER_MS, 0, 0, on_first_look, w}},
         .n_timers = 3,
         .timeout_ms = seconds * 1000 + 3 * interval_ms + 100,
         .signal_fd = -1,

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "runner/loop.h"
 
 #define PATH "/usr/bin:/bin"
+#define TICK_NS UINT64_C(20000000)
 
 struct seen {
     struct buf out, err, extra;
@@ -273,8 +275,51 @@ static void a_descriptor_starts_what_was_opened_not_what_the_name_means_now(void
     test_dir_free(dir);
 }
 
+static int to_nowhere(void *context, const char *bytes, size_t len, struct err *e)
+{
+    (void) context;
+    (void) bytes;
+    (void) len;
+    (void) e;
+    return 0;
+}
+
+static void output_without_end_does_not_put_off_the_time_out(void **state)
+{
+    const char *const argv[] = {"sh", "-c", "timeout 10 yes & timeout 10 yes & timeout 10 yes",
+                                NULL};
+    const char *const envp[] = {"PATH=" PATH, NULL};
+    struct child_spec spec = CHILD_SPEC_INIT;
+    struct child child;
+    struct loop_result r = {.end = LOOP_ENDED};
+    struct err e = ERR_INIT;
+    int fds[2];
+
+    (void) state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    spec.argv = argv;
+    spec.envp = envp;
+    spec.path = PATH;
+    spec.stdout_fd = fds[1];
+    assert_int_equal(child_start(&spec, &child, &e), 0);
+    close(fds[1]);
+    struct loop loop = {.child = &child,
+                        .streams = {{fds[0], to_nowhere, NULL}},
+                        .n_streams = 1,
+                        .timeout_ms = 300,
+                        .signal_fd = -1};
+
+    assert_int_equal(loop_run(&loop, &r, &e), 0);
+    assert_int_equal(r.end, LOOP_TIMED_OUT);
+    child_fini(&child);
+    close(fds[0]);
+}
+
 struct ticks {
     size_t n;
+    uint64_t start_ns, interval_ns; /* 0: not asked */
+    size_t early;
+    int slack_ns; /* of this process while a callback runs */
 };
 
 static int on_tick(void *context, uint64_t missed, struct err *e)
@@ -283,6 +328,9 @@ static int on_tick(void *context, uint64_t missed, struct err *e)
 
     (void) e;
     t->n += 1 + missed;
+    if (t->interval_ns > 0 && clock_monotonic_ns() - t->start_ns < t->n * t->interval_ns)
+        t->early++;
+    t->slack_ns = prctl(PR_GET_TIMERSLACK);
     return 0;
 }
 
@@ -293,8 +341,7 @@ static int fail_tick(void *context, uint64_t missed, struct err *e)
     return err_set(e, ERR_SYS, "test.tick", "the tick failed");
 }
 
-static int loop_with_timer(int (*tick)(void *, uint64_t, struct err *), void *context,
-                           struct loop_result *r, struct err *e)
+static int loop_with_timer(struct loop_timer timer, struct loop_result *r, struct err *e)
 {
     const char *const argv[] = {"sleep", "0.5", NULL};
     const char *const envp[] = {NULL};
@@ -305,8 +352,7 @@ static int loop_with_timer(int (*tick)(void *, uint64_t, struct err *), void *co
     spec.envp = envp;
     spec.path = PATH;
     assert_int_equal(child_start(&spec, &child, e), 0);
-    struct loop loop = {
-        .child = &child, .timers = {{0, 20000000, tick, context}}, .n_timers = 1, .signal_fd = -1};
+    struct loop loop = {.child = &child, .timers = {timer}, .n_timers = 1, .signal_fd = -1};
     int result = loop_run(&loop, r, e);
 
     child_fini(&child);
@@ -320,9 +366,30 @@ static void timers_tick_while_the_program_runs(void **state)
     struct err e = ERR_INIT;
 
     (void) state;
-    assert_int_equal(loop_with_timer(on_tick, &t, &r, &e), 0);
+    assert_int_equal(
+        loop_with_timer((struct loop_timer){.interval_ns = TICK_NS, .tick = on_tick, .context = &t},
+                        &r, &e),
+        0);
     assert_true(t.n >= 20 && t.n <= 40);
     assert_true(r.wall_ns >= 490000000U);
+}
+
+/* Late is allowed, early is not, and late ones do not add up: none is lost over the whole time. */
+static void a_timer_with_slack_keeps_its_schedule(void **state)
+{
+    int before = prctl(PR_GET_TIMERSLACK);
+    struct ticks t = {.start_ns = clock_monotonic_ns(), .interval_ns = TICK_NS};
+    struct loop_result r = {.end = LOOP_ENDED};
+    struct err e = ERR_INIT;
+
+    (void) state;
+    assert_int_equal(
+        loop_with_timer((struct loop_timer){TICK_NS, TICK_NS, TICK_NS / 2, on_tick, &t}, &r, &e),
+        0);
+    assert_int_equal(t.early, 0);
+    assert_true(t.n >= 20 && t.n <= 40);
+    assert_int_equal(t.slack_ns, before); /* a callback's programs don't inherit it */
+    assert_int_equal(prctl(PR_GET_TIMERSLACK), before);
 }
 
 static void a_failing_callback_ends_the_program_and_is_told(void **state)
@@ -332,7 +399,9 @@ static void a_failing_callback_ends_the_program_and_is_told(void **state)
     uint64_t began = clock_monotonic_ns();
 
     (void) state;
-    assert_int_equal(loop_with_timer(fail_tick, NULL, &r, &e), -1);
+    assert_int_equal(
+        loop_with_timer((struct loop_timer){.interval_ns = TICK_NS, .tick = fail_tick}, &r, &e),
+        -1);
     assert_string_equal(e.text, "the tick failed");
     assert_true(clock_monotonic_ns() - began < 450000000U);
 }
@@ -383,7 +452,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(output_held_open_by_a_descendant_does_not_hang),
         cmocka_unit_test(failing_to_start_is_an_error_not_an_exit_code),
         cmocka_unit_test(a_descriptor_starts_what_was_opened_not_what_the_name_means_now),
+        cmocka_unit_test(output_without_end_does_not_put_off_the_time_out),
         cmocka_unit_test(timers_tick_while_the_program_runs),
+        cmocka_unit_test(a_timer_with_slack_keeps_its_schedule),
         cmocka_unit_test(a_failing_callback_ends_the_program_and_is_told),
         cmocka_unit_test(our_own_signal_interrupts_the_loop),
     };
