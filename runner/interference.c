@@ -185,7 +185,7 @@ static uint64_t used_by_others(const struct seen_list *list)
 /* A place for one more, or NULL: no memory, or too many to name. */
 static struct seen *seen_add(struct seen_list *list)
 {
-    if (list->n == list->room) {
+    if (!list->items || list->n == list->room) {
         size_t room = list->room > 0 ? list->room * 2 : SEEN_FIRST;
         struct seen *items =
             room <= SEEN_MAX ? realloc(list->items, room * sizeof(*list->items)) : NULL;
@@ -251,7 +251,7 @@ void interference_scan(struct interference *i)
     }
     if (dir)
         (void) closedir(dir); /* was only read */
-    if (fresh.n > 0)
+    if (fresh.items)
         qsort(fresh.items, fresh.n, sizeof(*fresh.items), by_pid);
     add_others_of_scan(i, &fresh, sum);
     i->before = i->seen;
