@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
@@ -162,21 +163,36 @@ static void fail(struct loop_state *s)
     kill_child(s);
 }
 
-/* Reads what is there. Closed or broken: the slot leaves the set. */
-static void on_stream(struct loop_state *s, size_t i, struct err *e)
+/* Reads some of what is there; how much. Closed or broken: the slot leaves the set. */
+static size_t on_stream(struct loop_state *s, size_t i, struct err *e)
 {
     const struct loop_stream *in = &s->l->streams[i];
     char bytes[READ_BYTES];
     ssize_t n = read(in->fd, bytes, sizeof(bytes));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return 0;
     if (n <= 0) {
         s->poll[SLOT_STREAM(i)].fd = -1;
-        return;
+        return 0;
     }
     if (!s->failed && in->data(in->context, bytes, (size_t) n, e) < 0)
         fail(s);
+    return (size_t) n;
+}
+
+/* Reads what was written until now, and no more: somebody may go on writing. */
+static void finish_stream(struct loop_state *s, size_t i, struct err *e)
+{
+    int waiting = 0;
+    size_t left = ioctl(s->poll[SLOT_STREAM(i)].fd, FIONREAD, &waiting) < 0 ? 0 : (size_t) waiting;
+
+    while (left > 0 && s->poll[SLOT_STREAM(i)].fd >= 0) {
+        size_t n = on_stream(s, i, e);
+
+        left = n > 0 && n < left ? left - n : 0;
+    }
+    s->poll[SLOT_STREAM(i)].fd = -1;
 }
 
 static bool is_due(const struct loop_state *s, size_t i, uint64_t now)
@@ -316,7 +332,7 @@ static int step(struct loop_state *s, struct err *e)
     timed_out = now >= deadline(s) && !has_ended(s);
     if (timed_out && s->drain_ns) {
         for (size_t i = 0; i < s->l->n_streams; i++)
-            s->poll[SLOT_STREAM(i)].fd = -1;
+            finish_stream(s, i, s->failed ? &quiet : e);
         return 0;
     }
     if (timed_out)
@@ -325,7 +341,7 @@ static int step(struct loop_state *s, struct err *e)
         on_signal(s);
     for (size_t i = 0; i < s->l->n_streams; i++)
         if (s->poll[SLOT_STREAM(i)].revents)
-            on_stream(s, i, s->failed ? &quiet : e);
+            (void) on_stream(s, i, s->failed ? &quiet : e); /* the rest the next time */
     for (size_t i = 0; i < s->l->n_timers; i++)
         if (is_due(s, i, now))
             on_timer(s, i, now, s->failed ? &quiet : e);

@@ -315,6 +315,47 @@ static void output_without_end_does_not_put_off_the_time_out(void **state)
     close(fds[0]);
 }
 
+static int to_buf_slowly(void *context, const char *bytes, size_t len, struct err *e)
+{
+    const struct timespec pause = {0, 250000000}; /* longer than output is awaited */
+
+    (void) nanosleep(&pause, NULL);
+    return to_buf(context, bytes, len, e);
+}
+
+/* All that was written before the end is read, however late this process comes to it. */
+static void a_late_reader_loses_no_output(void **state)
+{
+    const char *const argv[] = {"head", "-c", "40000", "/dev/zero", NULL};
+    const char *const envp[] = {NULL};
+    struct child_spec spec = CHILD_SPEC_INIT;
+    struct child child;
+    struct loop_result r = {.end = LOOP_ENDED};
+    struct err e = ERR_INIT;
+    struct buf seen;
+    int fds[2];
+
+    (void) state;
+    buf_init(&seen, 1 << 20);
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    spec.argv = argv;
+    spec.envp = envp;
+    spec.path = PATH;
+    spec.stdout_fd = fds[1];
+    assert_int_equal(child_start(&spec, &child, &e), 0);
+    close(fds[1]);
+    struct loop loop = {.child = &child,
+                        .streams = {{fds[0], to_buf_slowly, &seen}},
+                        .n_streams = 1,
+                        .signal_fd = -1};
+
+    assert_int_equal(loop_run(&loop, &r, &e), 0);
+    assert_int_equal(seen.len, 40000);
+    child_fini(&child);
+    close(fds[0]);
+    buf_fini(&seen);
+}
+
 struct ticks {
     size_t n;
     uint64_t start_ns, interval_ns; /* 0: not asked */
@@ -453,6 +494,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(failing_to_start_is_an_error_not_an_exit_code),
         cmocka_unit_test(a_descriptor_starts_what_was_opened_not_what_the_name_means_now),
         cmocka_unit_test(output_without_end_does_not_put_off_the_time_out),
+        cmocka_unit_test(a_late_reader_loses_no_output),
         cmocka_unit_test(timers_tick_while_the_program_runs),
         cmocka_unit_test(a_timer_with_slack_keeps_its_schedule),
         cmocka_unit_test(a_failing_callback_ends_the_program_and_is_told),
