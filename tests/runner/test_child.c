@@ -284,10 +284,11 @@ static int to_nowhere(void *context, const char *bytes, size_t len, struct err *
     return 0;
 }
 
-static void output_without_end_does_not_put_off_the_time_out(void **state)
+/* Runs a program whose output goes to a callback; how it ended. */
+static enum loop_end run_into(const char *const *argv,
+                              int (*data)(void *, const char *, size_t, struct err *),
+                              void *context, uint64_t timeout_ms)
 {
-    const char *const argv[] = {"sh", "-c", "timeout 10 yes & timeout 10 yes & timeout 10 yes",
-                                NULL};
     const char *const envp[] = {"PATH=" PATH, NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
     struct child child;
@@ -295,7 +296,6 @@ static void output_without_end_does_not_put_off_the_time_out(void **state)
     struct err e = ERR_INIT;
     int fds[2];
 
-    (void) state;
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
     spec.argv = argv;
     spec.envp = envp;
@@ -304,15 +304,24 @@ static void output_without_end_does_not_put_off_the_time_out(void **state)
     assert_int_equal(child_start(&spec, &child, &e), 0);
     close(fds[1]);
     struct loop loop = {.child = &child,
-                        .streams = {{fds[0], to_nowhere, NULL}},
+                        .streams = {{fds[0], data, context}},
                         .n_streams = 1,
-                        .timeout_ms = 300,
+                        .timeout_ms = timeout_ms,
                         .signal_fd = -1};
 
     assert_int_equal(loop_run(&loop, &r, &e), 0);
-    assert_int_equal(r.end, LOOP_TIMED_OUT);
     child_fini(&child);
     close(fds[0]);
+    return r.end;
+}
+
+static void output_without_end_does_not_put_off_the_time_out(void **state)
+{
+    const char *const argv[] = {"sh", "-c", "timeout 10 yes & timeout 10 yes & timeout 10 yes",
+                                NULL};
+
+    (void) state;
+    assert_int_equal(run_into(argv, to_nowhere, NULL, 300), LOOP_TIMED_OUT);
 }
 
 static int to_buf_slowly(void *context, const char *bytes, size_t len, struct err *e)
@@ -327,32 +336,12 @@ static int to_buf_slowly(void *context, const char *bytes, size_t len, struct er
 static void a_late_reader_loses_no_output(void **state)
 {
     const char *const argv[] = {"head", "-c", "40000", "/dev/zero", NULL};
-    const char *const envp[] = {NULL};
-    struct child_spec spec = CHILD_SPEC_INIT;
-    struct child child;
-    struct loop_result r = {.end = LOOP_ENDED};
-    struct err e = ERR_INIT;
     struct buf seen;
-    int fds[2];
 
     (void) state;
     buf_init(&seen, 1 << 20);
-    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-    spec.argv = argv;
-    spec.envp = envp;
-    spec.path = PATH;
-    spec.stdout_fd = fds[1];
-    assert_int_equal(child_start(&spec, &child, &e), 0);
-    close(fds[1]);
-    struct loop loop = {.child = &child,
-                        .streams = {{fds[0], to_buf_slowly, &seen}},
-                        .n_streams = 1,
-                        .signal_fd = -1};
-
-    assert_int_equal(loop_run(&loop, &r, &e), 0);
+    assert_int_equal(run_into(argv, to_buf_slowly, &seen, 0), LOOP_ENDED);
     assert_int_equal(seen.len, 40000);
-    child_fini(&child);
-    close(fds[0]);
     buf_fini(&seen);
 }
 
