@@ -116,9 +116,10 @@ double comparison_used(const cJSON *row)
 {
     struct row r = read_row(row);
     double used = 0;
+    double limit = r.near_zero ? near_zero_limit(&r) : 0;
 
     if (r.near_zero)
-        used = r.has_current && r.floor > 0 ? r.current / r.floor : 0;
+        used = r.has_current && limit > 0 ? r.current / limit : 0;
     else if (r.has_delta)
         used = r.delta / (r.has_tolerance && r.tolerance > 0 ? r.tolerance : 1);
     return r.lower_is_worse ? -used : used;

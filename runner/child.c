@@ -204,7 +204,7 @@ int child_start(const struct child_spec *spec, struct child *out, struct err *e)
 
 void child_signal(const struct child *c, int signal)
 {
-    /* The child is not reaped before child_wait, so its group number can't be another's. */
+    /* Not to be called after child_wait: until then its group number can't be another's. */
     if (c->pidfd >= 0) {
         (void) pidfd_send_signal(c->pidfd, signal, NULL, 0); /* gone already: nothing to do */
         (void) kill(-c->pid, signal);

@@ -21,7 +21,8 @@
  * hundred of the clock's ticks. */
 #define SLOW_NS UINT64_C(2000000000)
 #define STEAL_NS UINT64_C(1000000000)
-#define TEXT_MAX 512 /* of what is read each interval */
+#define NEARLY(ns) ((ns) - (ns) / 10) /* ticks come when it suits the processor */
+#define TEXT_MAX 512                  /* of what is read each interval */
 
 /* Processes that ended between two looks, in the list of the busiest. */
 #define ENDED_NAME "(processes that ended)"
@@ -322,7 +323,6 @@ static void tick_steal(struct interference *i)
     struct cpu_times now;
     bool known = false;
 
-    i->steal_ns = clock_monotonic_ns();
     read_cpu(i, &now, &known);
     if (known && i->cpu_known) {
         uint64_t all =
@@ -342,7 +342,6 @@ static void tick_slow(struct interference *i)
 {
     double load = 0;
 
-    i->slow_ns = clock_monotonic_ns();
     read_pressure(i, i->pressure_last);
     for (size_t r = 0; r < RES_MAX; r++)
         if (i->pressure_last[r].some_avg10 > i->avg10_max[r])
@@ -355,10 +354,14 @@ void interference_tick(struct interference *i)
 {
     uint64_t now = clock_monotonic_ns();
 
-    if (now - i->steal_ns >= STEAL_NS)
+    if (now - i->steal_ns >= NEARLY(STEAL_NS)) {
         tick_steal(i);
-    if (now - i->slow_ns >= SLOW_NS)
+        i->steal_ns = now;
+    }
+    if (now - i->slow_ns >= NEARLY(SLOW_NS)) {
         tick_slow(i);
+        i->slow_ns = now;
+    }
 }
 
 /* Two decimals are all that such readings carry. */

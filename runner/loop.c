@@ -140,6 +140,8 @@ static void stop_child(struct loop_state *s, enum loop_end why)
 
 static void kill_child(struct loop_state *s)
 {
+    if (s->reaped)
+        return; /* its number may be another's by now */
     if (s->l->box)
         box_kill(s->l->box);
     child_signal(s->l->child, SIGKILL);
@@ -326,9 +328,11 @@ static int step(struct loop_state *s, struct err *e)
 
     if (wait_events(s, e) < 0)
         return -1;
+    if (s->poll[SLOT_SIGNAL].revents)
+        on_signal(s);
     now = clock_monotonic_ns();
     /* Also when there is output: one without end must not put it off. But a program that has ended
-     * was in time, however late this process looks. */
+     * was in time, however late this process looks, and a signal that came first goes first. */
     timed_out = now >= deadline(s) && !has_ended(s);
     if (timed_out && s->drain_ns) {
         for (size_t i = 0; i < s->l->n_streams; i++)
@@ -337,8 +341,6 @@ static int step(struct loop_state *s, struct err *e)
     }
     if (timed_out)
         on_deadline(s);
-    if (s->poll[SLOT_SIGNAL].revents)
-        on_signal(s);
     for (size_t i = 0; i < s->l->n_streams; i++)
         if (s->poll[SLOT_STREAM(i)].revents)
             (void) on_stream(s, i, s->failed ? &quiet : e); /* the rest the next time */

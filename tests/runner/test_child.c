@@ -284,17 +284,20 @@ static int to_nowhere(void *context, const char *bytes, size_t len, struct err *
     return 0;
 }
 
-/* Runs a program whose output goes to a callback; how it ended. */
-static enum loop_end run_into(const char *const *argv,
-                              int (*data)(void *, const char *, size_t, struct err *),
-                              void *context, uint64_t timeout_ms)
+/* Runs a program whose output goes to a callback. */
+static struct loop_result run_into(const char *const *argv,
+                                   int (*data)(void *, const char *, size_t, struct err *),
+                                   void *context, uint64_t timeout_ms)
 {
     const char *const envp[] = {"PATH=" PATH, NULL};
     struct child_spec spec = CHILD_SPEC_INIT;
     struct child child;
     struct loop_result r = {.end = LOOP_ENDED};
     struct err e = ERR_INIT;
+    int signal_fd = -1;
     int fds[2];
+
+    assert_int_equal(loop_signals_open(&signal_fd, &e), 0);
 
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
     spec.argv = argv;
@@ -307,12 +310,13 @@ static enum loop_end run_into(const char *const *argv,
                         .streams = {{fds[0], data, context}},
                         .n_streams = 1,
                         .timeout_ms = timeout_ms,
-                        .signal_fd = -1};
+                        .signal_fd = signal_fd};
 
     assert_int_equal(loop_run(&loop, &r, &e), 0);
     child_fini(&child);
     close(fds[0]);
-    return r.end;
+    close(signal_fd);
+    return r;
 }
 
 static void output_without_end_does_not_put_off_the_time_out(void **state)
@@ -321,7 +325,7 @@ static void output_without_end_does_not_put_off_the_time_out(void **state)
                                 NULL};
 
     (void) state;
-    assert_int_equal(run_into(argv, to_nowhere, NULL, 300), LOOP_TIMED_OUT);
+    assert_int_equal(run_into(argv, to_nowhere, NULL, 300).end, LOOP_TIMED_OUT);
 }
 
 static int to_buf_slowly(void *context, const char *bytes, size_t len, struct err *e)
@@ -340,9 +344,35 @@ static void a_late_reader_loses_no_output(void **state)
 
     (void) state;
     buf_init(&seen, 1 << 20);
-    assert_int_equal(run_into(argv, to_buf_slowly, &seen, 0), LOOP_ENDED);
+    assert_int_equal(run_into(argv, to_buf_slowly, &seen, 0).end, LOOP_ENDED);
     assert_int_equal(seen.len, 40000);
     buf_fini(&seen);
+}
+
+static int be_late_and_interrupted(void *context, const char *bytes, size_t len, struct err *e)
+{
+    const struct timespec pause = {0, 600000000};
+
+    (void) context;
+    (void) bytes;
+    (void) len;
+    (void) e;
+    assert_int_equal(kill(getpid(), SIGTERM), 0); /* blocked: waits in the descriptor */
+    (void) nanosleep(&pause, NULL);
+    return 0;
+}
+
+/* The program keeps its time to end well. */
+static void a_signal_that_came_first_goes_before_the_time_out(void **state)
+{
+    const char *const argv[] = {"sh", "-c", "trap 'exit 7' TERM; echo x; sleep 30 & wait", NULL};
+    struct loop_result r = run_into(argv, be_late_and_interrupted, NULL, 500);
+
+    (void) state;
+    assert_int_equal(r.end, LOOP_INTERRUPTED);
+    assert_int_equal(r.interrupt, SIGTERM);
+    assert_true(r.status.exited);
+    assert_int_equal(r.status.code, 7);
 }
 
 struct ticks {
@@ -484,6 +514,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_descriptor_starts_what_was_opened_not_what_the_name_means_now),
         cmocka_unit_test(output_without_end_does_not_put_off_the_time_out),
         cmocka_unit_test(a_late_reader_loses_no_output),
+        cmocka_unit_test(a_signal_that_came_first_goes_before_the_time_out),
         cmocka_unit_test(timers_tick_while_the_program_runs),
         cmocka_unit_test(a_timer_with_slack_keeps_its_schedule),
         cmocka_unit_test(a_failing_callback_ends_the_program_and_is_told),
