@@ -41,13 +41,18 @@ static void run_fini(struct run *r)
 
 static void say_unreadable(struct run *r, const struct tree_file *file, bool of_current)
 {
-    struct finding what = { .code = "IN-JSON", .path = file->path };
+    struct finding what = {.code = "IN-JSON", .path = file->path};
 
-    findings_reason(&r->f, &what, "the %s's report cannot be read: %s", r->f.self ? "run" : of_current ? "current run" : "baseline", file->problem);
+    findings_reason(&r->f, &what, "the %s's report cannot be read: %s",
+                    r->f.self    ? "run"
+                    : of_current ? "current run"
+                                 : "baseline",
+                    file->problem);
     r->f.invalid = true;
 }
 
-/* A required report that is no JSON object, or a side where nothing can be read, breaks the evidence. */
+/* A required report that is no JSON object, or a side where nothing can be read, breaks the
+ * evidence. */
 static void check_readable(struct run *r, bool of_current)
 {
     const struct tree *t = of_current ? r->in->current.tree : r->in->baseline.tree;
@@ -62,10 +67,12 @@ static void check_readable(struct run *r, bool of_current)
 
 static void say_missing(struct run *r, const char *path, bool baseline, bool current)
 {
-    struct finding what = { .code = "NC-PATH-MISSING", .path = path };
+    struct finding what = {.code = "NC-PATH-MISSING", .path = path};
 
     findings_reason(&r->f, &what, "the required report is missing %s",
-                    baseline && current ? findings_both(&r->f) : baseline ? "in the baseline" : "in the current run");
+                    baseline && current ? findings_both(&r->f)
+                    : baseline          ? "in the baseline"
+                                        : "in the current run");
 }
 
 static void check_paths(struct run *r)
@@ -74,13 +81,16 @@ static void check_paths(struct run *r)
     size_t nowhere = 0;
 
     for (size_t i = 0; i < p->n_required; i++)
-        if (!tree_find(r->in->baseline.tree, p->required[i]) && !tree_find(r->in->current.tree, p->required[i]))
+        if (!tree_find(r->in->baseline.tree, p->required[i]) &&
+            !tree_find(r->in->current.tree, p->required[i]))
             nowhere++;
     if (nowhere == p->n_required) {
-        struct finding what = { .code = "NC-PATH-NONE" };
+        struct finding what = {.code = "NC-PATH-NONE"};
 
-        findings_reason(&r->f, &what, "none of the %zu reports that gate '%s' requires (first: %s) is on either side",
-                        p->n_required, r->in->policy->gate, p->required[0]);
+        findings_reason(
+            &r->f, &what,
+            "none of the %zu reports that gate '%s' requires (first: %s) is on either side",
+            p->n_required, r->in->policy->gate, p->required[0]);
         return;
     }
     for (size_t i = 0; i < p->n_required; i++) {
@@ -103,7 +113,8 @@ static void note_inferred(struct run *r, const char *path, const cJSON *values)
     json_add_string(d, row, "side", "baseline");
     json_add_copy(d, row, "source", json_get(r->policy.infer, "name"));
     fields = json_add_array(d, row, "fields");
-    cJSON_ArrayForEach(value, values) json_add_string(d, fields, NULL, value->string);
+    cJSON_ArrayForEach(value, values)
+        json_add_string(d, fields, NULL, value->string);
 }
 
 /* Everything that can refuse one report that both sides have. */
@@ -112,16 +123,16 @@ static int check_pair(struct run *r, size_t index, struct err *e)
     const char *path = r->policy.required[index];
     const struct tree_file *baseline = tree_find(r->in->baseline.tree, path);
     const struct tree_file *current = tree_find(r->in->current.tree, path);
-    AUTO_BUF struct buf why = { 0 };
-    struct pair pair = { .path = path, .legacy = r->in->baseline.legacy };
+    AUTO_BUF struct buf why = {0};
+    struct pair pair = {.path = path, .legacy = r->in->baseline.legacy};
 
     if (!baseline || !current)
         return 0;
     buf_init(&why, LIMIT_KIB(1));
     pair.baseline = baseline->report;
     pair.current = current->report;
-    if (pair.legacy &&
-        infer_identity(r->policy.infer, r->in->baseline.tree, baseline, &r->inferred[index].values, &why, e) < 0)
+    if (pair.legacy && infer_identity(r->policy.infer, r->in->baseline.tree, baseline,
+                                      &r->inferred[index].values, &why, e) < 0)
         return -1;
     pair.inferred = r->inferred[index].values;
     pair.why_not = why.data ? why.data : "";
@@ -136,22 +147,23 @@ static int check_pair(struct run *r, size_t index, struct err *e)
 /* One run of each side is compared here; a gate that asks for more gets no answer from one. */
 static void check_repeats(struct run *r)
 {
-    static const char *const sides[][2] = { { "/repeats/baseline", "baseline" }, { "/repeats/candidate", "current run" } };
+    static const char *const sides[][2] = {{"/repeats/baseline", "baseline"},
+                                           {"/repeats/candidate", "current run"}};
 
     for (size_t i = 0; i < ARRAY_LEN(sides); i++) {
         const cJSON *wanted = pointer_get(r->in->policy->policy, sides[i][0]);
-        struct finding what = { .code = "NC-REPEATS", .field = sides[i][0] };
+        struct finding what = {.code = "NC-REPEATS", .field = sides[i][0]};
 
         if (cJSON_IsNumber(wanted) && wanted->valuedouble > 1.5)
-            findings_reason(&r->f, &what, "the gate asks for %.0f runs of the %s, one is compared", wanted->valuedouble,
-                            sides[i][1]);
+            findings_reason(&r->f, &what, "the gate asks for %.0f runs of the %s, one is compared",
+                            wanted->valuedouble, sides[i][1]);
     }
 }
 
 static int evaluate(struct run *r, struct err *e)
 {
-    struct finding empty = { .code = "NC-BASELINE-EMPTY" };
-    struct finding none = { .code = "NC-METRIC-NONE" };
+    struct finding empty = {.code = "NC-BASELINE-EMPTY"};
+    struct finding none = {.code = "NC-METRIC-NONE"};
 
     if (!r->f.self)
         check_readable(r, false);
@@ -192,7 +204,7 @@ static int run_init(struct run *r, const struct audit_input *in, struct err *e)
 
 int audit_run(const struct audit_input *in, struct audit *out, struct err *e)
 {
-    struct run r = { 0 };
+    struct run r = {0};
     int rc = -1;
 
     if (run_init(&r, in, e) == 0 && evaluate(&r, e) == 0)
@@ -201,10 +213,11 @@ int audit_run(const struct audit_input *in, struct audit *out, struct err *e)
     return rc;
 }
 
-int audit_would_compare(const struct definition *policy, const struct audit_side *side, struct audit *out, struct err *e)
+int audit_would_compare(const struct definition *policy, const struct audit_side *side,
+                        struct audit *out, struct err *e)
 {
-    struct audit_input in = { .policy = policy, .baseline = *side, .current = *side };
-    struct run r = { 0 };
+    struct audit_input in = {.policy = policy, .baseline = *side, .current = *side};
+    struct run r = {0};
     int rc = -1;
 
     if (run_init(&r, &in, e) == 0) {
@@ -216,7 +229,8 @@ int audit_would_compare(const struct definition *policy, const struct audit_side
     return rc;
 }
 
-/* How many comparisons the policy asks for when there is nothing to expand over but the current run. */
+/* How many comparisons the policy asks for when there is nothing to expand over but the current
+ * run. */
 static int count_expected(struct run *r, struct err *e)
 {
     for (size_t i = 0; r->in->current.tree && i < r->policy.n_required; i++) {
@@ -224,7 +238,7 @@ static int count_expected(struct run *r, struct err *e)
 
         for (size_t m = 0; m < r->policy.n_metrics; m++) {
             const struct policy_metric *metric = &r->policy.metrics[m];
-            AUTO_POINTER_LIST struct pointer_list matched = { 0 };
+            AUTO_POINTER_LIST struct pointer_list matched = {0};
 
             if (!metric->gated || !policy_applies(metric->reports, r->policy.required[i]))
                 continue;
@@ -232,7 +246,8 @@ static int count_expected(struct run *r, struct err *e)
                 r->f.expected++;
                 continue;
             }
-            if (file && file->report && pointer_expand(file->report, metric->pointer, LIMIT_COMPARISONS, &matched, e) < 0)
+            if (file && file->report &&
+                pointer_expand(file->report, metric->pointer, LIMIT_COMPARISONS, &matched, e) < 0)
                 return -1;
             r->f.expected += matched.total;
         }
@@ -240,12 +255,13 @@ static int count_expected(struct run *r, struct err *e)
     return 0;
 }
 
-int audit_refuse(const struct definition *policy, const struct audit_side *baseline, const struct audit_side *current,
-                 const struct audit_refusal *why, struct audit *out, struct err *e)
+int audit_refuse(const struct definition *policy, const struct audit_side *baseline,
+                 const struct audit_side *current, const struct audit_refusal *why,
+                 struct audit *out, struct err *e)
 {
-    struct audit_input in = { .policy = policy, .baseline = *baseline, .current = *current };
-    struct finding what = { .code = why->code, .path = why->path };
-    struct run r = { 0 };
+    struct audit_input in = {.policy = policy, .baseline = *baseline, .current = *current};
+    struct finding what = {.code = why->code, .path = why->path};
+    struct run r = {0};
     int rc = -1;
 
     if (run_init(&r, &in, e) == 0 && count_expected(&r, e) == 0) {
@@ -257,12 +273,14 @@ int audit_refuse(const struct definition *policy, const struct audit_side *basel
     return rc;
 }
 
-int audit_no_baseline(const struct definition *policy, const struct audit_side *current, struct audit *out, struct err *e)
+int audit_no_baseline(const struct definition *policy, const struct audit_side *current,
+                      struct audit *out, struct err *e)
 {
-    static const struct audit_side nothing = { 0 };
+    static const struct audit_side nothing = {0};
     static const struct audit_refusal why = {
         .code = "NC-BASELINE-NONE",
-        .text = "no reviewed baseline of this gate on this machine class; this run may be proposed as the first one",
+        .text = "no reviewed baseline of this gate on this machine class; this run may be proposed "
+                "as the first one",
     };
 
     return audit_refuse(policy, &nothing, current, &why, out, e);
@@ -270,7 +288,7 @@ int audit_no_baseline(const struct definition *policy, const struct audit_side *
 
 int audit_check_policy(const struct definition *d, struct err *e)
 {
-    AUTO_POLICY struct policy p = { 0 };
+    AUTO_POLICY struct policy p = {0};
 
     return policy_read(d, &p, e);
 }
@@ -278,5 +296,5 @@ int audit_check_policy(const struct definition *d, struct err *e)
 void audit_fini(struct audit *a)
 {
     json_free(a->document);
-    *a = (struct audit) { 0 };
+    *a = (struct audit){0};
 }

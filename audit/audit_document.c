@@ -72,7 +72,8 @@ static void add_unreadable(struct json_doc *d, cJSON *list, const char *side, co
 }
 
 /* Readable files of one side that the other side lacks. */
-static void add_only(struct json_doc *d, cJSON *list, const struct tree *t, const struct tree *other)
+static void add_only(struct json_doc *d, cJSON *list, const struct tree *t,
+                     const struct tree *other)
 {
     for (size_t i = 0; t && i < t->n; i++)
         if (t->files[i].report && (!other || !tree_find(other, t->files[i].path)))
@@ -91,7 +92,8 @@ static void add_coverage(struct json_doc *d, const struct audit_input *in, const
     add_only(d, json_add_array(d, made, "current_only"), current, baseline);
     list = json_add_array(d, made, "not_compared");
     for (size_t i = 0; baseline && current && i < baseline->n; i++)
-        if (tree_find(current, baseline->files[i].path) && !policy_requires(p, baseline->files[i].path))
+        if (tree_find(current, baseline->files[i].path) &&
+            !policy_requires(p, baseline->files[i].path))
             json_add_string(d, list, NULL, baseline->files[i].path);
     list = json_add_array(d, made, "unreadable");
     add_unreadable(d, list, "baseline", baseline);
@@ -99,9 +101,11 @@ static void add_coverage(struct json_doc *d, const struct audit_input *in, const
     (void) json_add(d, made, "ungated", STEAL(f->ungated)); /* failure stays in d */
 }
 
-static const char *path_status(const struct audit_input *in, const struct findings *f, const char *path)
+static const char *path_status(const struct audit_input *in, const struct findings *f,
+                               const char *path)
 {
-    const struct tree_file *baseline = in->baseline.tree ? tree_find(in->baseline.tree, path) : NULL;
+    const struct tree_file *baseline =
+        in->baseline.tree ? tree_find(in->baseline.tree, path) : NULL;
     const struct tree_file *current = in->current.tree ? tree_find(in->current.tree, path) : NULL;
 
     if (!baseline || !current)
@@ -149,7 +153,8 @@ static bool same_source(const struct audit_input *in)
     const cJSON *baseline = pointer_get(in->baseline.manifest, "/source/start/fingerprint");
     const cJSON *current = pointer_get(in->current.manifest, "/source/start/fingerprint");
 
-    return cJSON_IsString(baseline) && baseline->valuestring[0] && cJSON_IsString(current) && json_equal(baseline, current);
+    return cJSON_IsString(baseline) && baseline->valuestring[0] && cJSON_IsString(current) &&
+           json_equal(baseline, current);
 }
 
 static enum verdict verdict_of(const struct findings *f)
@@ -161,8 +166,8 @@ static enum verdict verdict_of(const struct findings *f)
     return f->regression ? VERDICT_REGRESSION : VERDICT_OK;
 }
 
-static int build(const struct audit_input *in, const struct policy *p, struct findings *f, struct json_doc *d,
-                 struct err *e)
+static int build(const struct audit_input *in, const struct policy *p, struct findings *f,
+                 struct json_doc *d, struct err *e)
 {
     cJSON *made = NULL;
 
@@ -191,8 +196,10 @@ static int build(const struct audit_input *in, const struct policy *p, struct fi
 }
 
 enum {
-    SIDES_BYTES = 32 << 10, /* ids, digests and names of the two sides, which runner and server do not call alike */
-    LATER_BYTES = 100,      /* how much longer a comparison with other numbers may be than one of a run with itself */
+    /* ids, digests and names of the two sides, which runner and server do not call alike */
+    SIDES_BYTES = 32 << 10,
+    /* how much longer a comparison with other numbers may be than one of a run with itself */
+    LATER_BYTES = 100,
 };
 
 static size_t lines_of(const struct buf *b)
@@ -204,16 +211,15 @@ static size_t lines_of(const struct buf *b)
     return n;
 }
 
-/* Whether the document, as it is stored, is one that every reader takes. The same findings always get the same answer,
- * whatever the sides are called. */
+/* Whether the document, as it is stored, is one that every reader takes. The same findings always
+ * get the same answer, whatever the sides are called. */
 static bool fits(const cJSON *document, const struct findings *f)
 {
     size_t bytes = SIDES_BYTES + (f->self ? f->made * LATER_BYTES : 0);
     const cJSON *part = NULL;
 
-    cJSON_ArrayForEach(part, document)
-    {
-        AUTO_BUF struct buf b = { 0 };
+    cJSON_ArrayForEach(part, document) {
+        AUTO_BUF struct buf b = {0};
 
         if (strcmp(part->string, "baseline") == 0 || strcmp(part->string, "current") == 0)
             continue;
@@ -226,10 +232,10 @@ static bool fits(const cJSON *document, const struct findings *f)
     return true;
 }
 
-int audit_document(const struct audit_input *in, const struct policy *p, struct findings *f, struct audit *out,
-                   struct err *e)
+int audit_document(const struct audit_input *in, const struct policy *p, struct findings *f,
+                   struct audit *out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc doc = { 0 };
+    AUTO_JSON_DOC struct json_doc doc = {0};
     AUTO_JSON cJSON *made = NULL;
     enum verdict verdict = verdict_of(f); /* before build takes the lists */
 

@@ -26,7 +26,7 @@ void baseline_fini(struct baseline *b)
         free(b->files[i].path);
     free(b->files);
     json_free(b->document);
-    *b = (struct baseline) { 0 };
+    *b = (struct baseline){0};
 }
 
 /* The path without "." and empty components; NULL when it is empty, absolute, or goes up. */
@@ -69,7 +69,7 @@ static char *safe_path(const struct baseline *b, const cJSON *j)
 
 static int read_file_row(struct baseline *b, const cJSON *row, struct err *e)
 {
-    static const char *const known[] = { "path", "size", "sha256" };
+    static const char *const known[] = {"path", "size", "sha256"};
     struct baseline_file *f = &b->files[b->n_files];
     struct err why = ERR_INIT;
 
@@ -79,7 +79,8 @@ static int read_file_row(struct baseline *b, const cJSON *row, struct err *e)
         return err_set(e, BROKEN, "baseline manifest: %.300s", why.text);
     f->path = safe_path(b, json_get(row, "path"));
     if (!f->path)
-        return err_set(e, BROKEN, "baseline file path is unsafe: %.200s", json_text(row, "path", ""));
+        return err_set(e, BROKEN, "baseline file path is unsafe: %.200s",
+                       json_text(row, "path", ""));
     b->n_files++;
     if (json_get_u53(row, b->legacy ? "bytes" : "size", LIMIT_MEMBER, &f->size, &why) < 0)
         return err_set(e, BROKEN, "invalid baseline file size: %.200s (%.100s)", f->path, why.text);
@@ -90,7 +91,8 @@ static int read_file_row(struct baseline *b, const cJSON *row, struct err *e)
 
 static int by_path(const void *a, const void *b)
 {
-    return strcmp(((const struct baseline_file *) a)->path, ((const struct baseline_file *) b)->path);
+    return strcmp(((const struct baseline_file *) a)->path,
+                  ((const struct baseline_file *) b)->path);
 }
 
 static int read_files(struct baseline *b, struct err *e)
@@ -99,7 +101,8 @@ static int read_files(struct baseline *b, struct err *e)
     const cJSON *row = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(row, files) n++;
+    cJSON_ArrayForEach(row, files)
+        n++;
     if (!cJSON_IsArray(files) || n == 0)
         return err_set(e, BROKEN, "baseline manifest has no files");
     if (n > LIMIT_TREE_FILES)
@@ -107,25 +110,26 @@ static int read_files(struct baseline *b, struct err *e)
     b->files = calloc(n, sizeof *b->files);
     if (!b->files)
         return no_memory(e);
-    cJSON_ArrayForEach(row, files)
-    {
+    cJSON_ArrayForEach(row, files) {
         if (read_file_row(b, row, e) < 0)
             return -1;
     }
     qsort(b->files, b->n_files, sizeof *b->files, by_path);
     for (size_t i = 1; i < b->n_files; i++)
         if (strcmp(b->files[i - 1].path, b->files[i].path) == 0)
-            return err_set(e, BROKEN, "baseline file paths must be unique: %.200s", b->files[i].path);
+            return err_set(e, BROKEN, "baseline file paths must be unique: %.200s",
+                           b->files[i].path);
     return 0;
 }
 
 static bool listed(const struct baseline *b, const char *path)
 {
-    struct baseline_file wanted = { 0 };
+    struct baseline_file wanted = {0};
     AUTO_FREE char *copy = strdup(path);
 
     wanted.path = copy;
-    return copy && b->n_files > 0 && bsearch(&wanted, b->files, b->n_files, sizeof *b->files, by_path) != NULL;
+    return copy && b->n_files > 0 &&
+           bsearch(&wanted, b->files, b->n_files, sizeof *b->files, by_path) != NULL;
 }
 
 static int check_unique(const cJSON *paths, struct err *e)
@@ -133,7 +137,9 @@ static int check_unique(const cJSON *paths, struct err *e)
     for (const cJSON *a = paths->child; a; a = a->next)
         for (const cJSON *b = a->next; b; b = b->next)
             if (strcmp(a->valuestring, b->valuestring) == 0)
-                return err_set(e, BROKEN, "reviewed baseline comparison paths must be unique: %.200s", a->valuestring);
+                return err_set(e, BROKEN,
+                               "reviewed baseline comparison paths must be unique: %.200s",
+                               a->valuestring);
     return 0;
 }
 
@@ -147,10 +153,10 @@ static int read_paths(struct baseline *b, struct err *e)
 
     if (!made || !cJSON_IsArray(paths) || !paths->child) {
         json_free(made);
-        return made ? err_set(e, BROKEN, "reviewed baseline manifest has no comparison paths") : no_memory(e);
+        return made ? err_set(e, BROKEN, "reviewed baseline manifest has no comparison paths")
+                    : no_memory(e);
     }
-    cJSON_ArrayForEach(item, paths)
-    {
+    cJSON_ArrayForEach(item, paths) {
         AUTO_FREE char *path = safe_path(b, item);
         cJSON *copy = path ? cJSON_CreateString(path) : NULL;
 
@@ -168,11 +174,12 @@ static int read_paths(struct baseline *b, struct err *e)
     }
     if (check_unique(made, e) < 0)
         return -1;
-    cJSON_ArrayForEach(item, made)
-    {
+    cJSON_ArrayForEach(item, made) {
         if (!b->paths_only && !listed(b, item->valuestring))
-            return err_set(e, BROKEN, "reviewed baseline comparison path is absent from the file inventory: %.200s",
-                           item->valuestring);
+            return err_set(
+                e, BROKEN,
+                "reviewed baseline comparison path is absent from the file inventory: %.200s",
+                item->valuestring);
     }
     return 0;
 }
@@ -185,11 +192,14 @@ static int check_seed_head(const struct baseline *b, struct err *e)
     int64_t stamp = 0;
 
     if (!clock_parse_compact(b->id, &stamp))
-        return err_set(e, BROKEN, "baseline_id must be a UTC timestamp identifier, not '%.80s'", b->id);
+        return err_set(e, BROKEN, "baseline_id must be a UTC timestamp identifier, not '%.80s'",
+                       b->id);
     if (b->paths_only)
         return 0;
-    if (!cJSON_IsFalse(json_get(qualification, "release_evidence")) || !json_text(qualification, "permitted_use", "")[0])
-        return err_set(e, BROKEN, "baseline manifest must mark the historical input as non-release evidence");
+    if (!cJSON_IsFalse(json_get(qualification, "release_evidence")) ||
+        !json_text(qualification, "permitted_use", "")[0])
+        return err_set(e, BROKEN,
+                       "baseline manifest must mark the historical input as non-release evidence");
     if (!json_text(source, "git_revision", "")[0])
         return err_set(e, BROKEN, "baseline manifest has no source git revision");
     if (strcmp(status, "clean") != 0 && strcmp(status, "dirty") != 0)
@@ -201,14 +211,16 @@ static bool our_id_ok(const char *id)
 {
     int64_t stamp = 0;
 
-    return strncmp(id, "b-", 2) == 0 && (text_is_run_id(id + 2) || clock_parse_compact(id + 2, &stamp));
+    return strncmp(id, "b-", 2) == 0 &&
+           (text_is_run_id(id + 2) || clock_parse_compact(id + 2, &stamp));
 }
 
 static int check_our_head(const struct baseline *b, struct err *e)
 {
-    static const char *const known[] = { "schema",  "baseline_id", "run",      "project",         "gate",
-                                         "class",   "reviewed",    "evidence_sha256", "comparison_paths", "files" };
-    static const char *const review_keys[] = { "by", "at", "reason" };
+    static const char *const known[] = {
+        "schema",          "baseline_id",      "run",  "project", "gate", "class", "reviewed",
+        "evidence_sha256", "comparison_paths", "files"};
+    static const char *const review_keys[] = {"by", "at", "reason"};
     const cJSON *reviewed = json_get(b->document, "reviewed");
     const cJSON *run = json_get(b->document, "run");
     const cJSON *evidence = json_get(b->document, "evidence_sha256");
@@ -220,10 +232,13 @@ static int check_our_head(const struct baseline *b, struct err *e)
         (reviewed && json_only_keys(reviewed, review_keys, ARRAY_LEN(review_keys), &why) < 0))
         return err_set(e, BROKEN, "baseline manifest: %.300s", why.text);
     if (!our_id_ok(b->id))
-        return err_set(e, BROKEN, "baseline_id must be 'b-' and a run id or a UTC timestamp, not '%.80s'", b->id);
+        return err_set(e, BROKEN,
+                       "baseline_id must be 'b-' and a run id or a UTC timestamp, not '%.80s'",
+                       b->id);
     if (run && (!cJSON_IsString(run) || !text_is_run_id(run->valuestring)))
         return err_set(e, BROKEN, "baseline manifest: run is no run id");
-    if (!text_is_project(json_text(b->document, "project", "")) || !text_is_slug(json_text(b->document, "gate", "")) ||
+    if (!text_is_project(json_text(b->document, "project", "")) ||
+        !text_is_slug(json_text(b->document, "gate", "")) ||
         !text_is_slug(json_text(b->document, "class", "")))
         return err_set(e, BROKEN, "baseline manifest: project, gate and class are needed");
     if (!json_text(reviewed, "by", "")[0] || !json_text(reviewed, "reason", "")[0] ||
@@ -250,15 +265,18 @@ static int read_document(struct baseline *b, bool allow_paths_only, struct err *
     return read_paths(b, e);
 }
 
-int baseline_parse(const char *bytes, size_t len, bool allow_paths_only, struct baseline *out, struct err *e)
+int baseline_parse(const char *bytes, size_t len, bool allow_paths_only, struct baseline *out,
+                   struct err *e)
 {
-    static const struct json_limits limits = { .max_bytes = LIMIT_JSON_DOCUMENT };
-    struct baseline b = { .digest = digest_of(bytes, len) };
+    static const struct json_limits limits = {.max_bytes = LIMIT_JSON_DOCUMENT};
+    struct baseline b = {.digest = digest_of(bytes, len)};
     struct err why = ERR_INIT;
     int rc = -1;
 
     if (json_parse(bytes, len, &limits, &b.document, &why) < 0)
-        return why.kind == ERR_NOMEM ? no_memory(e) : err_set(e, BROKEN, "baseline manifest is no JSON: %s", why.text);
+        return why.kind == ERR_NOMEM
+                   ? no_memory(e)
+                   : err_set(e, BROKEN, "baseline manifest is no JSON: %s", why.text);
     if (!cJSON_IsObject(b.document))
         rc = err_set(e, BROKEN, "baseline manifest is no object");
     else

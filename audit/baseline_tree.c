@@ -38,7 +38,8 @@ static int check_file(const struct baseline_file *f, int rootfd, struct err *e)
 
 static int by_path(const void *a, const void *b)
 {
-    return strcmp(((const struct baseline_file *) a)->path, ((const struct baseline_file *) b)->path);
+    return strcmp(((const struct baseline_file *) a)->path,
+                  ((const struct baseline_file *) b)->path);
 }
 
 /* Whether the name in the root is the manifest itself. */
@@ -46,35 +47,39 @@ static bool is_manifest(int rootfd, const char *name, const struct stat *manifes
 {
     struct stat st;
 
-    return manifest && fstatat(rootfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == manifest->st_dev &&
-           st.st_ino == manifest->st_ino;
+    return manifest && fstatat(rootfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_dev == manifest->st_dev && st.st_ino == manifest->st_ino;
 }
 
-static int check_inventory(const struct baseline *b, int rootfd, const struct stat *manifest, struct err *e)
+static int check_inventory(const struct baseline *b, int rootfd, const struct stat *manifest,
+                           struct err *e)
 {
-    AUTO_FILE_LIST struct file_list list = { 0 };
-    AUTO_BUF struct buf unlisted = { 0 };
+    AUTO_FILE_LIST struct file_list list = {0};
+    AUTO_BUF struct buf unlisted = {0};
     struct err why = ERR_INIT;
 
     if (file_list_at(rootfd, LIMIT_TREE_FILES, &list, &why) < 0)
         return err_set(e, BROKEN, "baseline inventory: %s", why.text);
     buf_init(&unlisted, LIMIT_MIB(2));
     for (size_t i = 0; i < list.n; i++) {
-        struct baseline_file wanted = { .path = list.names[i] };
+        struct baseline_file wanted = {.path = list.names[i]};
 
         if (!bsearch(&wanted, b->files, b->n_files, sizeof *b->files, by_path) &&
             !is_manifest(rootfd, list.names[i], manifest))
             buf_printf(&unlisted, " %s", list.names[i]);
     }
     if (unlisted.len > 0 || unlisted.failed)
-        return err_set(e, BROKEN, "baseline inventory differs: unlisted%.300s", unlisted.data ? unlisted.data : "");
+        return err_set(e, BROKEN, "baseline inventory differs: unlisted%.300s",
+                       unlisted.data ? unlisted.data : "");
     return 0;
 }
 
-int baseline_verify_tree(const struct baseline *b, int rootfd, struct baseline_manifest_place manifest, struct err *e)
+int baseline_verify_tree(const struct baseline *b, int rootfd,
+                         struct baseline_manifest_place manifest, struct err *e)
 {
     struct stat st;
-    bool known = manifest.name && fstatat(manifest.dirfd, manifest.name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    bool known =
+        manifest.name && fstatat(manifest.dirfd, manifest.name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 
     for (size_t i = 0; i < b->n_files; i++)
         if (check_file(&b->files[i], rootfd, e) < 0)
@@ -101,8 +106,10 @@ static void source_fini(struct source *s)
 static int source_open(const char *manifest_path, const char *root, struct source *s, struct err *e)
 {
     const char *slash = strrchr(manifest_path, '/');
-    AUTO_FREE char *dir = slash ? strndup(manifest_path, slash == manifest_path ? 1 : (size_t) (slash - manifest_path))
-                                : strdup(".");
+    AUTO_FREE char *dir =
+        slash
+            ? strndup(manifest_path, slash == manifest_path ? 1 : (size_t) (slash - manifest_path))
+            : strdup(".");
     struct stat st;
     struct err why = ERR_INIT;
 
@@ -126,13 +133,15 @@ static int source_verify(const struct source *s, struct baseline *b, struct err 
 {
     if (baseline_parse(s->bytes, s->len, false, b, e) < 0)
         return -1;
-    return baseline_verify_tree(b, s->rootfd, (struct baseline_manifest_place) { s->dirfd, s->name }, e);
+    return baseline_verify_tree(b, s->rootfd, (struct baseline_manifest_place){s->dirfd, s->name},
+                                e);
 }
 
-int baseline_verify(const char *manifest_path, const char *root, struct baseline *out, struct err *e)
+int baseline_verify(const char *manifest_path, const char *root, struct baseline *out,
+                    struct err *e)
 {
-    struct source s = { .dirfd = -1, .rootfd = -1 };
-    struct baseline b = { 0 };
+    struct source s = {.dirfd = -1, .rootfd = -1};
+    struct baseline b = {0};
     int rc = source_open(manifest_path, root, &s, e);
 
     if (rc == 0)
@@ -159,21 +168,24 @@ static int copy_file(const struct baseline_file *f, int from, int to, struct err
 }
 
 /* Copies into the empty directory `name` and verifies the copy as if it had been found there. */
-static int fill(const struct source *s, const struct baseline *b, int outfd, const char *name, struct err *e)
+static int fill(const struct source *s, const struct baseline *b, int outfd, const char *name,
+                struct err *e)
 {
     AUTO_FD int dirfd = -1;
     AUTO_FD int rootfd = -1;
-    AUTO_BASELINE struct baseline copy = { 0 };
-    struct baseline_manifest_place nowhere = { .dirfd = -1 };
+    AUTO_BASELINE struct baseline copy = {0};
+    struct baseline_manifest_place nowhere = {.dirfd = -1};
 
-    if (file_open_dir_at(outfd, name, &dirfd, e) < 0 || file_mkdirs_at(dirfd, RESULTS_NAME, 0755, e) < 0 ||
+    if (file_open_dir_at(outfd, name, &dirfd, e) < 0 ||
+        file_mkdirs_at(dirfd, RESULTS_NAME, 0755, e) < 0 ||
         file_open_dir_at(dirfd, RESULTS_NAME, &rootfd, e) < 0 ||
         file_create_at(dirfd, MANIFEST_FILE, s->bytes, s->len, 0644, e) < 0)
         return -1;
     for (size_t i = 0; i < b->n_files; i++)
         if (copy_file(&b->files[i], s->rootfd, rootfd, e) < 0)
             return -1;
-    if (baseline_parse(s->bytes, s->len, false, &copy, e) < 0 || baseline_verify_tree(&copy, rootfd, nowhere, e) < 0)
+    if (baseline_parse(s->bytes, s->len, false, &copy, e) < 0 ||
+        baseline_verify_tree(&copy, rootfd, nowhere, e) < 0)
         return err_wrap(e, "the copy");
     return file_sync_dir(dirfd, e);
 }
@@ -195,10 +207,12 @@ static int publish(const struct source *s, const struct baseline *b, int outfd, 
     if (rc == 0)
         rc = fill(s, b, outfd, name, e);
     if (rc == 0 && renameat2(outfd, name, outfd, PACKAGE_NAME, RENAME_NOREPLACE) < 0)
-        rc = errno == EEXIST ? err_set(e, ERR_CONFLICT, "baseline.exists", "baseline package already exists")
-                             : err_errno(e, "baseline.rename", "cannot name the package '%s'", PACKAGE_NAME);
+        rc = errno == EEXIST
+                 ? err_set(e, ERR_CONFLICT, "baseline.exists", "baseline package already exists")
+                 : err_errno(e, "baseline.rename", "cannot name the package '%s'", PACKAGE_NAME);
     if (rc < 0) {
-        IGNORE(file_remove_tree_at(outfd, name, &ignored)); /* the first failure is the one to tell */
+        /* the first failure is the one to tell */
+        IGNORE(file_remove_tree_at(outfd, name, &ignored));
         return -1;
     }
     return file_sync_dir(outfd, e);
@@ -213,16 +227,16 @@ static int open_out(const char *out_dir, int *out_fd, struct err *e)
     if (file_open_dir(out_dir, out_fd, e) < 0)
         return -1;
     if (fstatat(*out_fd, PACKAGE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return err_set(e, ERR_CONFLICT, "baseline.exists", "baseline package already exists: %s/%s", out_dir,
-                       PACKAGE_NAME);
+        return err_set(e, ERR_CONFLICT, "baseline.exists", "baseline package already exists: %s/%s",
+                       out_dir, PACKAGE_NAME);
     return 0;
 }
 
-int baseline_package(const char *manifest_path, const char *root, const char *out_dir, struct baseline *out,
-                     struct err *e)
+int baseline_package(const char *manifest_path, const char *root, const char *out_dir,
+                     struct baseline *out, struct err *e)
 {
-    struct source s = { .dirfd = -1, .rootfd = -1 };
-    struct baseline b = { 0 };
+    struct source s = {.dirfd = -1, .rootfd = -1};
+    struct baseline b = {0};
     AUTO_FD int outfd = -1;
     int rc = source_open(manifest_path, root, &s, e);
 

@@ -1,4 +1,5 @@
-/* Manifest-level identity: are the two runs the same experiment on comparable machines from known sources? */
+/* Manifest-level identity: are the two runs the same experiment on comparable machines from known
+ * sources? */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ struct fact_check {
 static void fact_differs(const struct fact_check *c, const struct finding *what, struct findings *f)
 {
     struct json_doc *d = &f->marks;
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_BUF struct buf text = {0};
     cJSON *row = NULL;
 
     buf_init(&text, LIMIT_KIB(2));
@@ -49,10 +50,10 @@ static void fact_differs(const struct fact_check *c, const struct finding *what,
 static void check_fact(const struct fact_check *c, struct findings *f)
 {
     struct json_doc *d = &f->marks;
-    struct finding what = { .code = "NC-IDENTITY-MISSING",
-                            .field = c->pointer,
-                            .baseline = pointer_get(c->baseline, c->pointer),
-                            .current = pointer_get(c->current, c->pointer) };
+    struct finding what = {.code = "NC-IDENTITY-MISSING",
+                           .field = c->pointer,
+                           .baseline = pointer_get(c->baseline, c->pointer),
+                           .current = pointer_get(c->current, c->pointer)};
     bool no_baseline = is_unknown(what.baseline);
     bool no_current = is_unknown(what.current);
     cJSON *row = NULL;
@@ -89,11 +90,11 @@ static bool in_table(const char *name)
     return false;
 }
 
-static void check_named_fact(const struct audit_input *in, const char *name, const char *label, const char *why,
-                             struct findings *f)
+static void check_named_fact(const struct audit_input *in, const char *name, const char *label,
+                             const char *why, struct findings *f)
 {
     AUTO_FREE char *pointer = pointer_join("/machine/facts", name);
-    struct fact_check c = { in->baseline.manifest, in->current.manifest, pointer, label, why };
+    struct fact_check c = {in->baseline.manifest, in->current.manifest, pointer, label, why};
 
     if (!pointer)
         f->marks.failed = true;
@@ -114,18 +115,17 @@ static void check_facts(const struct audit_input *in, struct findings *f)
     const cJSON *baseline = facts_of(in->baseline.manifest);
     const cJSON *current = facts_of(in->current.manifest);
     const cJSON *member = NULL;
-    struct fact_check conditioning = { in->baseline.manifest, in->current.manifest, "/conditioning/sha256",
-                                       "conditioning", "the measured point inherits the state it leaves" };
+    struct fact_check conditioning = {in->baseline.manifest, in->current.manifest,
+                                      "/conditioning/sha256", "conditioning",
+                                      "the measured point inherits the state it leaves"};
 
     for (size_t i = 0; i < facts_count; i++)
         check_named_fact(in, facts_table[i].name, facts_table[i].label, facts_table[i].why, f);
-    cJSON_ArrayForEach(member, baseline)
-    {
+    cJSON_ArrayForEach(member, baseline) {
         if (!in_table(member->string))
             check_named_fact(in, member->string, member->string, NULL, f);
     }
-    cJSON_ArrayForEach(member, current)
-    {
+    cJSON_ArrayForEach(member, current) {
         if (!in_table(member->string) && !json_get(baseline, member->string))
             check_named_fact(in, member->string, member->string, NULL, f);
     }
@@ -137,24 +137,28 @@ struct place {
     const char *whose;
 };
 
-/* One variable: set to the same text on both sides. Absent means that it was not set, which is known. */
-static void check_variable(const struct audit_input *in, const struct place *at, const char *name, struct findings *f)
+/* One variable: set to the same text on both sides. Absent means that it was not set, which is
+ * known. */
+static void check_variable(const struct audit_input *in, const struct place *at, const char *name,
+                           struct findings *f)
 {
     AUTO_FREE char *pointer = pointer_join(at->pointer, name);
     char label[200];
-    struct fact_check c = { in->baseline.manifest, in->current.manifest, pointer, label,
-                            "what the caller's environment lets through may change what is built and measured" };
-    struct finding what = { .code = "NC-IDENTITY-DIFFERS",
-                            .field = pointer,
-                            .baseline = json_get(pointer_get(c.baseline, at->pointer), name),
-                            .current = json_get(pointer_get(c.current, at->pointer), name) };
+    struct fact_check c = {
+        in->baseline.manifest, in->current.manifest, pointer, label,
+        "what the caller's environment lets through may change what is built and measured"};
+    struct finding what = {.code = "NC-IDENTITY-DIFFERS",
+                           .field = pointer,
+                           .baseline = json_get(pointer_get(c.baseline, at->pointer), name),
+                           .current = json_get(pointer_get(c.current, at->pointer), name)};
 
     if (!pointer) {
         f->marks.failed = true;
         return;
     }
     (void) snprintf(label, sizeof label, "%s variable %.100s", at->whose, name); /* fits */
-    if ((what.baseline && !cJSON_IsString(what.baseline)) || (what.current && !cJSON_IsString(what.current))) {
+    if ((what.baseline && !cJSON_IsString(what.baseline)) ||
+        (what.current && !cJSON_IsString(what.current))) {
         what.code = "NC-IDENTITY-MISSING";
         findings_reason(f, &what, "the value of the %s is not recorded", label);
     } else if (!what.baseline || !what.current || !json_equal(what.baseline, what.current)) {
@@ -163,12 +167,13 @@ static void check_variable(const struct audit_input *in, const struct place *at,
 }
 
 /* The environment of the build or of the program, every variable that either side had. */
-static void check_variables(const struct audit_input *in, const struct place *at, struct findings *f)
+static void check_variables(const struct audit_input *in, const struct place *at,
+                            struct findings *f)
 {
-    struct finding what = { .code = "NC-IDENTITY-MISSING",
-                            .field = at->pointer,
-                            .baseline = pointer_get(in->baseline.manifest, at->pointer),
-                            .current = pointer_get(in->current.manifest, at->pointer) };
+    struct finding what = {.code = "NC-IDENTITY-MISSING",
+                           .field = at->pointer,
+                           .baseline = pointer_get(in->baseline.manifest, at->pointer),
+                           .current = pointer_get(in->current.manifest, at->pointer)};
     const cJSON *member = NULL;
 
     if (!cJSON_IsObject(what.baseline) || !cJSON_IsObject(what.current)) {
@@ -180,8 +185,7 @@ static void check_variables(const struct audit_input *in, const struct place *at
     }
     cJSON_ArrayForEach(member, what.baseline)
         check_variable(in, at, member->string, f);
-    cJSON_ArrayForEach(member, what.current)
-    {
+    cJSON_ArrayForEach(member, what.current) {
         if (!json_get(what.baseline, member->string))
             check_variable(in, at, member->string, f);
     }
@@ -189,7 +193,8 @@ static void check_variables(const struct audit_input *in, const struct place *at
 
 static void check_environments(const struct audit_input *in, struct findings *f)
 {
-    static const struct place places[] = { { "/build/environment", "build" }, { "/environment", "program" } };
+    static const struct place places[] = {{"/build/environment", "build"},
+                                          {"/environment", "program"}};
 
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         check_variables(in, &places[i], f);
@@ -199,10 +204,10 @@ static void check_class(const struct audit_input *in, struct findings *f)
 {
     const char *baseline = pointer_text(in->baseline.manifest, "/class");
     const char *current = pointer_text(in->current.manifest, "/class");
-    struct finding what = { .code = "NC-MACHINE-CLASS",
-                            .field = "/class",
-                            .baseline = pointer_get(in->baseline.manifest, "/class"),
-                            .current = pointer_get(in->current.manifest, "/class") };
+    struct finding what = {.code = "NC-MACHINE-CLASS",
+                           .field = "/class",
+                           .baseline = pointer_get(in->baseline.manifest, "/class"),
+                           .current = pointer_get(in->current.manifest, "/class")};
 
     if (!baseline || !current)
         findings_reason(f, &what, "the machine class is unknown %s",
@@ -210,68 +215,77 @@ static void check_class(const struct audit_input *in, struct findings *f)
                         : !baseline           ? "in the baseline"
                                               : "in the current run");
     else if (strcmp(baseline, current) != 0)
-        findings_reason(f, &what, "the baseline was measured on class %s, the current run on %s", baseline, current);
+        findings_reason(f, &what, "the baseline was measured on class %s, the current run on %s",
+                        baseline, current);
 }
 
 static void check_mode(const struct audit_input *in, struct findings *f)
 {
     const char *baseline = pointer_text(in->baseline.manifest, "/mode");
     const char *current = pointer_text(in->current.manifest, "/mode");
-    struct finding what = { .code = "NC-MODE",
-                            .field = "/mode",
-                            .baseline = pointer_get(in->baseline.manifest, "/mode"),
-                            .current = pointer_get(in->current.manifest, "/mode") };
+    struct finding what = {.code = "NC-MODE",
+                           .field = "/mode",
+                           .baseline = pointer_get(in->baseline.manifest, "/mode"),
+                           .current = pointer_get(in->current.manifest, "/mode")};
 
     if (!current || strcmp(current, "clean") != 0)
-        findings_reason(f, &what, "the current run's mode is %s, not clean", current ? current : "unknown");
+        findings_reason(f, &what, "the current run's mode is %s, not clean",
+                        current ? current : "unknown");
     else if (!baseline || strcmp(baseline, "clean") != 0)
-        findings_reason(f, &what, "the baseline's mode is %s, not clean", baseline ? baseline : "unknown");
+        findings_reason(f, &what, "the baseline's mode is %s, not clean",
+                        baseline ? baseline : "unknown");
 }
 
 /* Beside files that git ignores, the commit does not say what the program was built from. */
 static void check_ignored(const struct audit_input *in, bool of_current, struct findings *f)
 {
     static const char pointer[] = "/source/ignored";
-    const cJSON *n = pointer_get(of_current ? in->current.manifest : in->baseline.manifest, pointer);
+    const cJSON *n =
+        pointer_get(of_current ? in->current.manifest : in->baseline.manifest, pointer);
     const char *whose = of_current ? "current run" : "baseline";
-    struct finding what = { .code = "NC-SOURCE-DIRTY",
-                            .field = pointer,
-                            .baseline = pointer_get(in->baseline.manifest, pointer),
-                            .current = pointer_get(in->current.manifest, pointer) };
+    struct finding what = {.code = "NC-SOURCE-DIRTY",
+                           .field = pointer,
+                           .baseline = pointer_get(in->baseline.manifest, pointer),
+                           .current = pointer_get(in->current.manifest, pointer)};
 
     if (cJSON_IsNumber(n) && num_same(n->valuedouble, 0))
         return;
     if (!cJSON_IsNumber(n))
-        findings_reason(f, &what, "whether files that git ignores lay beside the %s's source is not known", whose);
+        findings_reason(f, &what,
+                        "whether files that git ignores lay beside the %s's source is not known",
+                        whose);
     else
         findings_reason(f, &what,
-                        "%.0f file%s that git ignores lay in the %s's work tree before the build: the program may not "
+                        "%.0f file%s that git ignores lay in the %s's work tree before the build: "
+                        "the program may not "
                         "be this commit's; `cleanrun run GATE --at HEAD` measures a fresh checkout",
                         n->valuedouble, num_same(n->valuedouble, 1) ? "" : "s", whose);
 }
 
 static void check_source(const struct audit_input *in, bool of_current, struct findings *f)
 {
-    static const char *const pointers[] = { "/source/start/dirty", "/source/end/dirty" };
+    static const char *const pointers[] = {"/source/start/dirty", "/source/end/dirty"};
     const cJSON *manifest = of_current ? in->current.manifest : in->baseline.manifest;
 
     for (size_t i = 0; i < ARRAY_LEN(pointers); i++) {
         const cJSON *dirty = pointer_get(manifest, pointers[i]);
-        struct finding what = { .code = "NC-SOURCE-DIRTY",
-                                .field = pointers[i],
-                                .baseline = pointer_get(in->baseline.manifest, pointers[i]),
-                                .current = pointer_get(in->current.manifest, pointers[i]) };
+        struct finding what = {.code = "NC-SOURCE-DIRTY",
+                               .field = pointers[i],
+                               .baseline = pointer_get(in->baseline.manifest, pointers[i]),
+                               .current = pointer_get(in->current.manifest, pointers[i])};
 
         if (cJSON_IsFalse(dirty))
             continue;
         findings_reason(f, &what, "the %s's source %s", of_current ? "current run" : "baseline",
-                        cJSON_IsTrue(dirty) ? "has changes that no commit holds" : "is not known to be a commit");
+                        cJSON_IsTrue(dirty) ? "has changes that no commit holds"
+                                            : "is not known to be a commit");
         return;
     }
     check_ignored(in, of_current, f);
 }
 
-/* Hex of a side's experiment digest; the definition itself is believed over what a manifest says of it. */
+/* Hex of a side's experiment digest; the definition itself is believed over what a manifest says of
+ * it. */
 static const char *experiment_of(const struct audit_side *side, char hex[DIGEST_HEX_SIZE])
 {
     if (side->definition) {
@@ -286,12 +300,12 @@ static int say_key(const cJSON *row, const char *what_differs, struct findings *
 {
     const cJSON *field = json_get(row, "field");
     const char *at = cJSON_IsString(field) ? field->valuestring : "";
-    AUTO_VALUE_ELEMENTS struct value_elements elements = { 0 };
-    struct finding what = { .code = "NC-DEFINITION",
-                            .field = at,
-                            .baseline = json_get(row, "baseline"),
-                            .current = json_get(row, "current") };
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_VALUE_ELEMENTS struct value_elements elements = {0};
+    struct finding what = {.code = "NC-DEFINITION",
+                           .field = at,
+                           .baseline = json_get(row, "baseline"),
+                           .current = json_get(row, "current")};
+    AUTO_BUF struct buf text = {0};
 
     buf_init(&text, LIMIT_KIB(2));
     if (value_differences(at, what.baseline, what.current, &elements, e) < 0)
@@ -306,8 +320,8 @@ static int say_key(const cJSON *row, const char *what_differs, struct findings *
 }
 
 /* Tells the keys in which two definitions differ. Returns how many, or -1. */
-static int list_keys(const struct definition *baseline, const struct definition *current, const char *what_differs,
-                     struct findings *f, struct err *e)
+static int list_keys(const struct definition *baseline, const struct definition *current,
+                     const char *what_differs, struct findings *f, struct err *e)
 {
     AUTO_JSON cJSON *rows = NULL;
     const cJSON *row = NULL;
@@ -315,8 +329,7 @@ static int list_keys(const struct definition *baseline, const struct definition 
 
     if (definition_experiment_diff(baseline, current, &rows, e) < 0)
         return -1;
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         if (say_key(row, what_differs, f, e) < 0)
             return -1;
         n++;
@@ -324,10 +337,10 @@ static int list_keys(const struct definition *baseline, const struct definition 
     return n;
 }
 
-static int say_definition(const struct definition *baseline, const struct definition *current, const char *what_differs,
-                          struct findings *f, struct err *e)
+static int say_definition(const struct definition *baseline, const struct definition *current,
+                          const char *what_differs, struct findings *f, struct err *e)
 {
-    struct finding what = { .code = "NC-DEFINITION", .field = "/definition/experiment_sha256" };
+    struct finding what = {.code = "NC-DEFINITION", .field = "/definition/experiment_sha256"};
     int n = baseline && current ? list_keys(baseline, current, what_differs, f, e) : 0;
 
     if (n < 0)
@@ -347,36 +360,40 @@ static int check_definition(const struct audit_input *in, struct findings *f, st
 
     digest_hex(&in->policy->experiment_digest, hex_policy);
     if (!baseline || !current) {
-        struct finding what = { .code = "NC-IDENTITY-MISSING", .field = "/definition/experiment_sha256" };
+        struct finding what = {.code = "NC-IDENTITY-MISSING",
+                               .field = "/definition/experiment_sha256"};
 
-        findings_reason(f, &what, "the experiment definition of the %s is unknown", baseline ? "current run" : "baseline");
+        findings_reason(f, &what, "the experiment definition of the %s is unknown",
+                        baseline ? "current run" : "baseline");
         return 0;
     }
     if (strcmp(baseline, current) != 0)
-        return say_definition(in->baseline.definition, in->current.definition, "the experiments differ", f, e);
+        return say_definition(in->baseline.definition, in->current.definition,
+                              "the experiments differ", f, e);
     if (strcmp(current, hex_policy) != 0)
         return say_definition(in->policy, in->current.definition,
-                              "the runs' experiment is not the one of the judging definition", f, e);
+                              "the runs' experiment is not the one of the judging definition", f,
+                              e);
     return 0;
 }
 
 /* The manifests must speak of this gate, and of one project. */
 static void check_names(const struct audit_input *in, struct findings *f)
 {
-    static const char *const pointers[] = { "/gate", "/project" };
+    static const char *const pointers[] = {"/gate", "/project"};
 
     for (size_t i = 0; i < ARRAY_LEN(pointers); i++) {
         const char *baseline = pointer_text(in->baseline.manifest, pointers[i]);
         const char *current = pointer_text(in->current.manifest, pointers[i]);
         const char *wanted = i == 0 ? in->policy->gate : current;
-        struct finding what = { .code = "NC-DEFINITION",
-                                .field = pointers[i],
-                                .baseline = pointer_get(in->baseline.manifest, pointers[i]),
-                                .current = pointer_get(in->current.manifest, pointers[i]) };
+        struct finding what = {.code = "NC-DEFINITION",
+                               .field = pointers[i],
+                               .baseline = pointer_get(in->baseline.manifest, pointers[i]),
+                               .current = pointer_get(in->current.manifest, pointers[i])};
 
         if (!baseline || !current || strcmp(baseline, wanted) != 0 || strcmp(current, wanted) != 0)
-            findings_reason(f, &what, "baseline and current run do not both belong to %s %s", pointers[i] + 1,
-                            wanted ? wanted : "(unknown)");
+            findings_reason(f, &what, "baseline and current run do not both belong to %s %s",
+                            pointers[i] + 1, wanted ? wanted : "(unknown)");
     }
 }
 
@@ -386,8 +403,7 @@ static const cJSON *metric_of(const struct definition *d, const char *pointer)
     const cJSON *list = d ? pointer_get(d->policy, "/audit/metrics") : NULL;
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         const char *path = pointer_text(item, "/path");
 
         if (path && strcmp(path, pointer) == 0)
@@ -396,23 +412,25 @@ static const cJSON *metric_of(const struct definition *d, const char *pointer)
     return NULL;
 }
 
-static void check_units(const struct audit_side *side, bool of_current, const struct policy *p, struct findings *f)
+static void check_units(const struct audit_side *side, bool of_current, const struct policy *p,
+                        struct findings *f)
 {
     for (size_t i = 0; i < p->n_metrics; i++) {
         const cJSON *theirs = metric_of(side->definition, p->metrics[i].pointer);
         const cJSON *ours = metric_of(p->definition, p->metrics[i].pointer);
-        static const char *const keys[] = { "unit", "worse" };
+        static const char *const keys[] = {"unit", "worse"};
 
         for (size_t k = 0; theirs && ours && k < ARRAY_LEN(keys); k++) {
             const cJSON *a = json_get(ours, keys[k]);
             const cJSON *b = json_get(theirs, keys[k]);
-            struct finding what = { .code = "NC-UNIT", .field = p->metrics[i].pointer };
+            struct finding what = {.code = "NC-UNIT", .field = p->metrics[i].pointer};
 
             if (a && b && json_equal(a, b))
                 continue;
             what.baseline = of_current ? a : b;
             what.current = of_current ? b : a;
-            findings_reason(f, &what, "the %s's definition gives %s another %s than the judging definition",
+            findings_reason(f, &what,
+                            "the %s's definition gives %s another %s than the judging definition",
                             of_current ? "current run" : "baseline", p->metrics[i].pointer,
                             k == 0 ? "unit" : "worse direction");
         }
@@ -424,15 +442,17 @@ static void check_kept_class(const struct audit_input *in, struct findings *f)
 {
     const char *baseline = in->baseline.machine_class;
     const char *current = in->current.machine_class;
-    struct finding what = { .code = "NC-MACHINE-CLASS", .field = "/class" };
+    struct finding what = {.code = "NC-MACHINE-CLASS", .field = "/class"};
 
     if (baseline && current && strcmp(baseline, current) != 0)
-        findings_reason(f, &what, "the baseline was measured on class %s, the current run on %s", baseline, current);
+        findings_reason(f, &what, "the baseline was measured on class %s, the current run on %s",
+                        baseline, current);
 }
 
-int comparable_manifests(const struct audit_input *in, const struct policy *p, struct findings *f, struct err *e)
+int comparable_manifests(const struct audit_input *in, const struct policy *p, struct findings *f,
+                         struct err *e)
 {
-    struct finding what = { .code = "NC-IDENTITY-MISSING", .field = "/machine/facts" };
+    struct finding what = {.code = "NC-IDENTITY-MISSING", .field = "/machine/facts"};
 
     check_units(&in->baseline, false, p, f);
     check_units(&in->current, true, p, f);
@@ -442,7 +462,8 @@ int comparable_manifests(const struct audit_input *in, const struct policy *p, s
     }
     if (!in->baseline.manifest || !in->current.manifest) {
         findings_reason(f, &what,
-                        "the %s is a bare result tree without a manifest: its machine, mode, source and definition are "
+                        "the %s is a bare result tree without a manifest: its machine, mode, "
+                        "source and definition are "
                         "unknown",
                         in->baseline.manifest ? "current run" : "baseline");
         return 0;
@@ -463,14 +484,16 @@ static bool same_text(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-void comparable_same_evidence(const struct audit_input *in, const struct policy *p, struct findings *f)
+void comparable_same_evidence(const struct audit_input *in, const struct policy *p,
+                              struct findings *f)
 {
     const char *run = pointer_text(in->current.manifest, "/run");
-    struct finding what = { .code = "NC-SAME-EVIDENCE" };
+    struct finding what = {.code = "NC-SAME-EVIDENCE"};
     size_t equal = 0;
 
     if (same_text(in->baseline.evidence_sha256, in->current.evidence_sha256)) {
-        findings_reason(f, &what, "both sides are the same archive %s", in->current.evidence_sha256);
+        findings_reason(f, &what, "both sides are the same archive %s",
+                        in->current.evidence_sha256);
         return;
     }
     if (same_text(pointer_text(in->baseline.manifest, "/run"), run)) {
@@ -482,12 +505,14 @@ void comparable_same_evidence(const struct audit_input *in, const struct policy 
         const struct tree_file *baseline = tree_find(in->baseline.tree, p->required[i]);
         const struct tree_file *current = tree_find(in->current.tree, p->required[i]);
 
-        if (baseline && current && digest_equal(&baseline->digest, &current->digest) && baseline->size == current->size)
+        if (baseline && current && digest_equal(&baseline->digest, &current->digest) &&
+            baseline->size == current->size)
             equal++;
         else if (baseline || current)
             return;
     }
     if (equal > 0)
-        findings_reason(f, &what, "the required reports of both sides are the same bytes (%zu of %zu)", equal,
+        findings_reason(f, &what,
+                        "the required reports of both sides are the same bytes (%zu of %zu)", equal,
                         p->n_required);
 }

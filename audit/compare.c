@@ -28,7 +28,7 @@ void compared_list_fini(struct compared_list *l)
         free(l->items[i].label);
     }
     free(l->items);
-    *l = (struct compared_list) { 0 };
+    *l = (struct compared_list){0};
 }
 
 static bool is_unknown(const cJSON *v)
@@ -39,11 +39,11 @@ static bool is_unknown(const cJSON *v)
 /* A gated member that cannot be compared becomes a reason. Returns whether it can be compared. */
 static bool usable(const struct preparation *p, const struct compared *c)
 {
-    struct finding what = { .code = "NC-METRIC-MISSING",
-                            .path = p->pair->path,
-                            .field = c->pointer,
-                            .baseline = c->baseline,
-                            .current = c->current };
+    struct finding what = {.code = "NC-METRIC-MISSING",
+                           .path = p->pair->path,
+                           .field = c->pointer,
+                           .baseline = c->baseline,
+                           .current = c->current};
     bool no_baseline = is_unknown(c->baseline);
     bool no_current = is_unknown(c->current);
 
@@ -60,10 +60,12 @@ static bool usable(const struct preparation *p, const struct compared *c)
     }
     what.code = "NC-METRIC-INVALID";
     if (p->f->self)
-        findings_reason(p->f, &what, "%s is %s, not a number", c->label, json_type_name(c->current));
+        findings_reason(p->f, &what, "%s is %s, not a number", c->label,
+                        json_type_name(c->current));
     else
-        findings_reason(p->f, &what, "%s is %s in the baseline and %s in the current run, not two numbers", c->label,
-                        json_type_name(c->baseline), json_type_name(c->current));
+        findings_reason(p->f, &what,
+                        "%s is %s in the baseline and %s in the current run, not two numbers",
+                        c->label, json_type_name(c->baseline), json_type_name(c->current));
     return false;
 }
 
@@ -82,13 +84,14 @@ static int keep(struct compared_list *l, const struct compared *c, struct err *e
 }
 
 /* One member, with what the two reports say. */
-static int add(struct preparation *p, const char *pointer, const cJSON *baseline, const cJSON *current, struct err *e)
+static int add(struct preparation *p, const char *pointer, const cJSON *baseline,
+               const cJSON *current, struct err *e)
 {
-    struct compared c = { .metric = p->metric,
-                          .pointer = strdup(pointer),
-                          .label = pointer_label(p->metric->label, p->metric->pointer, pointer),
-                          .baseline = baseline,
-                          .current = current };
+    struct compared c = {.metric = p->metric,
+                         .pointer = strdup(pointer),
+                         .label = pointer_label(p->metric->label, p->metric->pointer, pointer),
+                         .baseline = baseline,
+                         .current = current};
     bool comparable = false;
     int rc = 0;
 
@@ -135,7 +138,7 @@ static void note_ungated(struct preparation *p, const struct pointer_match *m)
 /* The baseline's members are the closed set; what only the current run has is listed as ungated. */
 static int add_pattern(struct preparation *p, struct err *e)
 {
-    AUTO_EXPANDED struct expanded x = { 0 };
+    AUTO_EXPANDED struct expanded x = {0};
 
     if (expand_pair(p->pair, p->metric->pointer, p->f, &x, e) < 0)
         return -1;
@@ -153,7 +156,8 @@ static int add_pattern(struct preparation *p, struct err *e)
         if (!pointer_list_get(&x.baseline, x.current.items[i].pointer))
             note_ungated(p, &x.current.items[i]);
     if (x.baseline.n == 0 && p->metric->gated) {
-        struct finding what = { .code = "NC-METRIC-MISSING", .path = p->pair->path, .field = p->metric->pointer };
+        struct finding what = {
+            .code = "NC-METRIC-MISSING", .path = p->pair->path, .field = p->metric->pointer};
 
         p->f->expected++;
         findings_reason(p->f, &what, "%s matches nothing in %s", p->metric->pointer,
@@ -168,13 +172,14 @@ static int add_metric(struct preparation *p, struct err *e)
 
     if (pointer_is_pattern(pointer))
         return add_pattern(p, e);
-    return add(p, pointer, pointer_get(p->pair->baseline, pointer), pointer_get(p->pair->current, pointer), e);
+    return add(p, pointer, pointer_get(p->pair->baseline, pointer),
+               pointer_get(p->pair->current, pointer), e);
 }
 
-int compare_prepare(const struct policy *p, const struct pair *pair, struct findings *f, struct compared_list *out,
-                    struct err *e)
+int compare_prepare(const struct policy *p, const struct pair *pair, struct findings *f,
+                    struct compared_list *out, struct err *e)
 {
-    struct preparation prep = { .pair = pair, .f = f, .out = out };
+    struct preparation prep = {.pair = pair, .f = f, .out = out};
     bool any_missing = false;
     size_t before = f->expected;
 
@@ -187,9 +192,10 @@ int compare_prepare(const struct policy *p, const struct pair *pair, struct find
     }
     any_missing = f->expected - before > out->n;
     if (prep.gated == 0 && !any_missing && !f->over) {
-        struct finding what = { .code = "NC-METRIC-NONE", .path = pair->path };
+        struct finding what = {.code = "NC-METRIC-NONE", .path = pair->path};
 
-        findings_reason(f, &what, "no gated metric of the definition applies to this report: zero comparisons");
+        findings_reason(
+            f, &what, "no gated metric of the definition applies to this report: zero comparisons");
     }
     return 0;
 }
@@ -205,7 +211,7 @@ static double limit_of(const struct policy_metric *m, double baseline, bool near
 
 struct judged compare_judge(const struct policy_metric *m, double baseline, double current)
 {
-    struct judged j = { .delta = current - baseline };
+    struct judged j = {.delta = current - baseline};
     bool near_zero = m->has_floor && fabs(baseline) < m->floor;
 
     /* This order of operations is part of the rule: 1.0 → 0.98 is -2.0000000000000018 %. */
@@ -235,7 +241,8 @@ void compare_rows(const char *path, const struct compared_list *l, struct findin
         struct judged j = compare_judge(m, c->baseline->valuedouble, c->current->valuedouble);
         cJSON *row = NULL;
 
-        if (!findings_room(f, strlen(path) + strlen(c->pointer) + strlen(c->label) + strlen(m->unit)))
+        if (!findings_room(f,
+                           strlen(path) + strlen(c->pointer) + strlen(c->label) + strlen(m->unit)))
             return;
         row = json_add_object(d, f->comparisons, NULL);
         if (!row)

@@ -12,8 +12,8 @@
 #include "base/quantity.h"
 
 struct comparison_text {
-    const char
-        *label; /* the metric's pointer when it has none; points into the row, as the unit does */
+    /* The metric's pointer when it has none; points into the row, as the unit does. */
+    const char *label;
     const char *unit; /* of before, after, change_n and limit_n; "" for a plain number */
     bool has_before, has_after;
     bool has_change;      /* a percentage, else change_n is a difference in `unit` ("" when there is
@@ -30,12 +30,12 @@ struct comparison_text {
 void comparison_text(const cJSON *row, bool ascii, struct comparison_text *out);
 /* How much of its limit the change takes: 1 is the limit, more is beyond it, below 0 is better. */
 double comparison_used(const cJSON *row);
-void comparison_put_before(struct buf *out,
-                           const struct comparison_text *t); /* "464 ns", "n/a" when absent */
+/* "464 ns", "n/a" when absent */
+void comparison_put_before(struct buf *out, const struct comparison_text *t);
 void comparison_put_after(struct buf *out, const struct comparison_text *t);
-void comparison_put_change(struct buf *out,
-                           const struct comparison_text *t); /* "+24.1 %", near zero "+91 MB/h" */
-void comparison_put_limit(
-    struct buf *out, const struct comparison_text *t); /* "+25 %", "100 MB/h (near-zero floor)" */
+/* "+24.1 %", near zero "+91 MB/h" */
+void comparison_put_change(struct buf *out, const struct comparison_text *t);
+/* "+25 %", "100 MB/h (near-zero floor)" */
+void comparison_put_limit(struct buf *out, const struct comparison_text *t);
 /* "576 ns, before 464 ns, +24.1 %; limit +25 %" */
 void comparison_put(struct buf *out, const struct comparison_text *t);

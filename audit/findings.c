@@ -18,10 +18,10 @@ static int no_memory(struct err *e)
 
 int findings_init(struct findings *f, struct err *e)
 {
-    cJSON **lists[] = { &f->reasons,     &f->equal,       &f->different, &f->inferred, &f->not_recorded,
-                        &f->comparisons, &f->ungated,     &f->paths };
+    cJSON **lists[] = {&f->reasons,      &f->equal,       &f->different, &f->inferred,
+                       &f->not_recorded, &f->comparisons, &f->ungated,   &f->paths};
 
-    *f = (struct findings) { 0 };
+    *f = (struct findings){0};
     json_doc_init_object(&f->marks);
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         *lists[i] = cJSON_CreateArray();
@@ -44,7 +44,7 @@ void findings_fini(struct findings *f)
     json_free(f->ungated);
     json_free(f->paths);
     json_doc_fini(&f->marks);
-    *f = (struct findings) { 0 };
+    *f = (struct findings){0};
 }
 
 int findings_ok(const struct findings *f, struct err *e)
@@ -75,9 +75,10 @@ static size_t length(const char *s)
 }
 
 /* Text of any length, as much of it as a reason shows. */
-__attribute__((format(printf, 2, 0))) static void put_text(struct buf *out, const char *format, va_list ap)
+__attribute__((format(printf, 2, 0))) static void put_text(struct buf *out, const char *format,
+                                                           va_list ap)
 {
-    AUTO_BUF struct buf whole = { 0 };
+    AUTO_BUF struct buf whole = {0};
 
     buf_init(&whole, LIMIT_CANONICAL);
     buf_vprintf(&whole, format, ap);
@@ -91,7 +92,7 @@ void findings_reason(struct findings *f, const struct finding *what, const char 
 {
     struct json_doc *d = &f->marks;
     cJSON *reason = NULL;
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_BUF struct buf text = {0};
     va_list ap;
 
     if (!what->path)
@@ -119,7 +120,7 @@ void findings_reason(struct findings *f, const struct finding *what, const char 
 
 int findings_too_many(struct findings *f, struct err *e)
 {
-    struct finding what = { .code = f->invalid ? "IN-JSON" : "NC-TOO-MANY" };
+    struct finding what = {.code = f->invalid ? "IN-JSON" : "NC-TOO-MANY"};
     struct findings fresh;
 
     if (findings_init(&fresh, e) < 0)
@@ -129,15 +130,18 @@ int findings_too_many(struct findings *f, struct err *e)
     fresh.self = f->self;
     fresh.invalid = f->invalid;
     if (f->invalid)
-        findings_reason(&fresh, &what, "required reports of a side cannot be read, more than can be listed");
+        findings_reason(&fresh, &what,
+                        "required reports of a side cannot be read, more than can be listed");
     else if (f->listed > LIMIT_COMPARISONS)
         findings_reason(&fresh, &what,
-                        "the metrics of the definition give more than %d comparisons of %s reports: let the reports hold "
+                        "the metrics of the definition give more than %d comparisons of %s "
+                        "reports: let the reports hold "
                         "fewer members, or let the definition name only those that count",
                         LIMIT_COMPARISONS, f->self ? "this run's" : "these");
     else
         findings_reason(&fresh, &what,
-                        "the comparison of %s reports takes more than the %zu bytes of a document: let the reports hold "
+                        "the comparison of %s reports takes more than the %zu bytes of a document: "
+                        "let the reports hold "
                         "fewer, shorter members, or let the definition name only those that count",
                         f->self ? "this run's" : "these", LIMIT_JSON_DOCUMENT);
     fresh.over = true; /* and that is all */
@@ -155,8 +159,7 @@ bool findings_refused(const struct findings *f, const char *path)
 {
     const cJSON *reason = NULL;
 
-    cJSON_ArrayForEach(reason, f->reasons)
-    {
+    cJSON_ArrayForEach(reason, f->reasons) {
         const cJSON *at = json_get(reason, "path");
 
         if (cJSON_IsString(at) && strcmp(at->valuestring, path) == 0)
@@ -202,7 +205,8 @@ int findings_sort_reasons(struct findings *f, struct err *e)
     AUTO_FREE struct slot *items = NULL;
     cJSON *reason = NULL;
 
-    cJSON_ArrayForEach(reason, f->reasons) n++;
+    cJSON_ArrayForEach(reason, f->reasons)
+        n++;
     items = calloc(n + 1, sizeof *items);
     if (!items)
         return no_memory(e);
@@ -210,6 +214,7 @@ int findings_sort_reasons(struct findings *f, struct err *e)
         items[at++].reason = cJSON_DetachItemViaPointer(f->reasons, f->reasons->child);
     qsort(items, n, sizeof *items, compare_reasons);
     for (size_t i = 0; i < n; i++)
-        (void) cJSON_AddItemToArray(f->reasons, items[i].reason); /* fails for NULL or the array itself only */
+        /* fails for NULL or the array itself only */
+        (void) cJSON_AddItemToArray(f->reasons, items[i].reason);
     return 0;
 }

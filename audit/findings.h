@@ -1,6 +1,6 @@
 /*
- * findings: what an audit collects while it looks: reasons, identity lists, rows. Additions cannot fail
- * half-way unnoticed: memory failure sticks and is told once by findings_ok. One thread.
+ * findings: what an audit collects while it looks: reasons, identity lists, rows. Additions cannot
+ * fail half-way unnoticed: memory failure sticks and is told once by findings_ok. One thread.
  */
 #pragma once
 
@@ -25,8 +25,9 @@ struct findings {
     size_t listed; /* expected ones, and members that are not gated: at most LIMIT_COMPARISONS */
     size_t made;
     bool regression;
-    bool self;        /* one run stands on both sides (audit_would_compare) */
-    size_t bytes;     /* about what the rows take, so that no more is built than a document may hold */
+    bool self; /* one run stands on both sides (audit_would_compare) */
+    /* about what the rows take, so that no more is built than a document may hold */
+    size_t bytes;
     bool over;        /* it is more than a document may hold: NC-TOO-MANY, and nothing is listed */
     bool invalid;     /* a side's evidence is broken: no comparison, and the verdict is INVALID */
     bool refused_all; /* a reason without a report path stands: no number anywhere */
@@ -47,7 +48,8 @@ struct finding {
     const cJSON *current;
     const struct value_elements *elements; /* in what the two differ, or NULL */
 };
-/* Takes room for a row of about so many bytes; false when there is none, and then nothing is added any more. */
+/* Takes room for a row of about so many bytes; false when there is none, and then nothing is added
+ * any more. */
 bool findings_room(struct findings *f, size_t bytes);
 /* One comparison more is expected (or a member listed as not gated). */
 void findings_expect(struct findings *f, size_t n);

@@ -1,4 +1,5 @@
-/* Report-level identity: every field of the policy known, well formed and equal on both sides, or a reason. */
+/* Report-level identity: every field of the policy known, well formed and equal on both sides, or a
+ * reason. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ struct side {
 struct field {
     const struct policy_identity *rule;
     const struct pair *pair;
-    const char *pointer; /* plain */
+    const char *pointer;          /* plain */
     const cJSON *within_baseline; /* the container of the rule's `within`, or NULL */
     const cJSON *within_current;
     struct side baseline;
@@ -39,8 +40,7 @@ static bool holds_null(const cJSON *v)
 
     if (!is_container(v))
         return cJSON_IsNull(v);
-    cJSON_ArrayForEach(item, v)
-    {
+    cJSON_ArrayForEach(item, v) {
         if (holds_null(item))
             return true;
     }
@@ -69,10 +69,13 @@ static const char *malformed(const struct policy_identity *rule, const cJSON *v)
     return NULL;
 }
 
-/* The value that a report (or an inference) gives the field; container: what the field is within, or NULL. */
-static struct side look(const struct field *f, const cJSON *reported, const cJSON *container, const cJSON *inferred)
+/* The value that a report (or an inference) gives the field; container: what the field is within,
+ * or NULL. */
+static struct side look(const struct field *f, const cJSON *reported, const cJSON *container,
+                        const cJSON *inferred)
 {
-    struct side s = { .value = inferred ? json_get(inferred, f->pointer) : NULL, .state = STATE_UNKNOWN };
+    struct side s = {.value = inferred ? json_get(inferred, f->pointer) : NULL,
+                     .state = STATE_UNKNOWN};
 
     if (!s.value)
         s.value = reported;
@@ -80,7 +83,8 @@ static struct side look(const struct field *f, const cJSON *reported, const cJSO
         s.why = malformed(f->rule, s.value);
         s.state = s.why ? STATE_MALFORMED : STATE_KNOWN;
     } else if (container && !cJSON_IsNull(container)) {
-        s.why = cJSON_IsObject(container) ? "missing from an identity that is there" : "inside something that is no object";
+        s.why = cJSON_IsObject(container) ? "missing from an identity that is there"
+                                          : "inside something that is no object";
         s.state = STATE_MALFORMED;
     }
     return s;
@@ -93,11 +97,11 @@ static const char *label_of(const struct field *f)
 
 static struct finding finding_of(const struct field *f, const char *code)
 {
-    return (struct finding) { .code = code,
-                              .path = f->pair->path,
-                              .field = f->pointer,
-                              .baseline = f->baseline.value,
-                              .current = f->current.value };
+    return (struct finding){.code = code,
+                            .path = f->pair->path,
+                            .field = f->pointer,
+                            .baseline = f->baseline.value,
+                            .current = f->current.value};
 }
 
 /* NULL when there is no room, or no memory (which stays in the marks). */
@@ -105,7 +109,8 @@ static cJSON *row(struct findings *out, cJSON *list, const struct field *f)
 {
     cJSON *made = NULL;
 
-    if (!findings_room(out, strlen(f->pair->path) + strlen(f->pointer) + (f->rule->label ? strlen(f->rule->label) : 0)))
+    if (!findings_room(out, strlen(f->pair->path) + strlen(f->pointer) +
+                                (f->rule->label ? strlen(f->rule->label) : 0)))
         return NULL;
     made = json_add_object(&out->marks, list, NULL);
     if (!made)
@@ -123,12 +128,14 @@ static void say_malformed(const struct field *f, struct findings *out)
     bool current = f->current.state == STATE_MALFORMED;
 
     if (baseline && current && f->baseline.why == f->current.why)
-        findings_reason(out, &what, "%s is %s %s", label_of(f), f->baseline.why, findings_both(out));
+        findings_reason(out, &what, "%s is %s %s", label_of(f), f->baseline.why,
+                        findings_both(out));
     else if (baseline && current)
-        findings_reason(out, &what, "%s is %s in the baseline and %s in the current run", label_of(f), f->baseline.why,
-                        f->current.why);
+        findings_reason(out, &what, "%s is %s in the baseline and %s in the current run",
+                        label_of(f), f->baseline.why, f->current.why);
     else
-        findings_reason(out, &what, "%s is %s in the %s", label_of(f), baseline ? f->baseline.why : f->current.why,
+        findings_reason(out, &what, "%s is %s in the %s", label_of(f),
+                        baseline ? f->baseline.why : f->current.why,
                         baseline ? "baseline" : "current run");
 }
 
@@ -140,16 +147,19 @@ static void say_missing(const struct field *f, struct findings *out)
     const char *why_not = baseline && f->pair->why_not[0] ? f->pair->why_not : NULL;
 
     findings_reason(out, &what, "%s is unknown %s%s%s%s", label_of(f),
-                    baseline && current ? findings_both(out) : baseline ? "in the baseline" : "in the current run",
-                    why_not ? " (it could not be inferred: " : "", why_not ? why_not : "", why_not ? ")" : "");
+                    baseline && current ? findings_both(out)
+                    : baseline          ? "in the baseline"
+                                        : "in the current run",
+                    why_not ? " (it could not be inferred: " : "", why_not ? why_not : "",
+                    why_not ? ")" : "");
 }
 
 static int say_different(const struct field *f, struct findings *out, struct err *e)
 {
     struct finding what = finding_of(f, "NC-IDENTITY-DIFFERS");
     bool whole = !is_container(f->baseline.value) && !is_container(f->current.value);
-    AUTO_VALUE_ELEMENTS struct value_elements elements = { 0 };
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_VALUE_ELEMENTS struct value_elements elements = {0};
+    AUTO_BUF struct buf text = {0};
     cJSON *made = NULL;
 
     buf_init(&text, LIMIT_KIB(3));
@@ -163,8 +173,10 @@ static int say_different(const struct field *f, struct findings *out, struct err
     made = row(out, out->different, f);
     if (!made)
         return 0;
-    out->bytes += value_add_bounded(&out->marks, made, "baseline", f->baseline.value, VALUE_BYTES_MAX);
-    out->bytes += value_add_bounded(&out->marks, made, "current", f->current.value, VALUE_BYTES_MAX);
+    out->bytes +=
+        value_add_bounded(&out->marks, made, "baseline", f->baseline.value, VALUE_BYTES_MAX);
+    out->bytes +=
+        value_add_bounded(&out->marks, made, "current", f->current.value, VALUE_BYTES_MAX);
     json_add_string(&out->marks, made, "why", f->rule->why);
     if (!whole)
         out->bytes += value_add_elements(&out->marks, made, &elements);
@@ -176,18 +188,20 @@ static void say_equal(const struct field *f, struct findings *out)
     cJSON *made = row(out, out->equal, f);
 
     if (made)
-        out->bytes += value_add_bounded(&out->marks, made, "value", f->baseline.value, VALUE_BYTES_MAX);
+        out->bytes +=
+            value_add_bounded(&out->marks, made, "value", f->baseline.value, VALUE_BYTES_MAX);
 }
 
 /* baseline, current: what the reports say. */
-static int compare_field(struct field *f, const cJSON *baseline, const cJSON *current, struct findings *out, struct err *e)
+static int compare_field(struct field *f, const cJSON *baseline, const cJSON *current,
+                         struct findings *out, struct err *e)
 {
     f->baseline = look(f, baseline, f->within_baseline, f->pair->inferred);
     f->current = look(f, current, f->within_current, NULL);
     if (f->baseline.state == STATE_MALFORMED || f->current.state == STATE_MALFORMED) {
         say_malformed(f, out);
-    } else if (f->baseline.state == STATE_UNKNOWN && f->current.state == STATE_UNKNOWN && f->rule->may_lack &&
-               f->pair->legacy) {
+    } else if (f->baseline.state == STATE_UNKNOWN && f->current.state == STATE_UNKNOWN &&
+               f->rule->may_lack && f->pair->legacy) {
         (void) row(out, out->not_recorded, f); /* failure stays in marks */
     } else if (f->baseline.state == STATE_UNKNOWN || f->current.state == STATE_UNKNOWN) {
         say_missing(f, out);
@@ -201,7 +215,7 @@ static int compare_field(struct field *f, const cJSON *baseline, const cJSON *cu
 
 static struct field field_of(const struct policy_identity *rule, const struct pair *pair)
 {
-    return (struct field) {
+    return (struct field){
         .rule = rule,
         .pair = pair,
         .pointer = rule->pointer,
@@ -210,21 +224,21 @@ static struct field field_of(const struct policy_identity *rule, const struct pa
     };
 }
 
-static int compare_plain(const struct policy_identity *rule, const struct pair *pair, struct findings *out,
-                         struct err *e)
+static int compare_plain(const struct policy_identity *rule, const struct pair *pair,
+                         struct findings *out, struct err *e)
 {
     struct field f = field_of(rule, pair);
 
-    return compare_field(&f, pointer_get(pair->baseline, rule->pointer), pointer_get(pair->current, rule->pointer), out,
-                         e);
+    return compare_field(&f, pointer_get(pair->baseline, rule->pointer),
+                         pointer_get(pair->current, rule->pointer), out, e);
 }
 
 /* Every member that either side has must be known and equal on both. */
-static int compare_pattern(const struct policy_identity *rule, const struct pair *pair, struct findings *out,
-                           struct err *e)
+static int compare_pattern(const struct policy_identity *rule, const struct pair *pair,
+                           struct findings *out, struct err *e)
 {
     struct field f = field_of(rule, pair);
-    AUTO_EXPANDED struct expanded x = { 0 };
+    AUTO_EXPANDED struct expanded x = {0};
 
     if (expand_pair(pair, rule->pointer, out, &x, e) < 0)
         return -1;
@@ -232,7 +246,8 @@ static int compare_pattern(const struct policy_identity *rule, const struct pair
         return 0;
     for (size_t i = 0; i < x.baseline.n; i++) {
         f.pointer = x.baseline.items[i].pointer;
-        if (compare_field(&f, x.baseline.items[i].value, pointer_list_get(&x.current, f.pointer), out, e) < 0)
+        if (compare_field(&f, x.baseline.items[i].value, pointer_list_get(&x.current, f.pointer),
+                          out, e) < 0)
             return -1;
     }
     for (size_t i = 0; i < x.current.n; i++) {
@@ -246,7 +261,8 @@ static int compare_pattern(const struct policy_identity *rule, const struct pair
     return 0;
 }
 
-int identity_compare(const struct policy *p, const struct pair *pair, struct findings *f, struct err *e)
+int identity_compare(const struct policy *p, const struct pair *pair, struct findings *f,
+                     struct err *e)
 {
     size_t applied = 0;
 
@@ -263,7 +279,7 @@ int identity_compare(const struct policy *p, const struct pair *pair, struct fin
             return -1;
     }
     if (applied == 0 && !f->over) {
-        struct finding what = { .code = "NC-IDENTITY-MISSING", .path = pair->path };
+        struct finding what = {.code = "NC-IDENTITY-MISSING", .path = pair->path};
 
         findings_reason(f, &what, "no identity field of the definition applies to this report");
     }

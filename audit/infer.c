@@ -1,6 +1,6 @@
 /*
- * The identity of a legacy report, derived from the complete sweep beside it (seed-rvoip §2.4 as data):
- * every condition of the policy's `infer` holds, or there is no identity.
+ * The identity of a legacy report, derived from the complete sweep beside it (seed-rvoip §2.4 as
+ * data): every condition of the policy's `infer` holds, or there is no identity.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static const char *stem_of(const char *path)
 /* "<directory of the report>/<name>", heap. */
 static char *beside(const char *path, const char *name)
 {
-    AUTO_BUF struct buf out = { 0 };
+    AUTO_BUF struct buf out = {0};
     size_t len = 0;
 
     buf_init(&out, LIMIT_KIB(8));
@@ -70,8 +70,7 @@ static bool own_report_fits(struct inference *i)
         buf_printf(i->why, "%s is no number", rule_text(i->rule, "point"));
         return false;
     }
-    cJSON_ArrayForEach(item, json_get(i->rule, "integers"))
-    {
+    cJSON_ArrayForEach(item, json_get(i->rule, "integers")) {
         if (!json_is_integer(pointer_get(i->file->report, item->valuestring))) {
             buf_printf(i->why, "%s is no integer", item->valuestring);
             return false;
@@ -86,7 +85,8 @@ static bool points_known(struct inference *i)
     const cJSON *sweep = json_get(i->rule, "sweep");
     AUTO_FREE char *path = beside(i->file->path, rule_text(sweep, "file"));
     const struct tree_file *file = path ? tree_find(i->tree, path) : NULL;
-    const cJSON *points = file && file->report ? pointer_get(file->report, rule_text(sweep, "points")) : NULL;
+    const cJSON *points =
+        file && file->report ? pointer_get(file->report, rule_text(sweep, "points")) : NULL;
     const cJSON *item = NULL;
 
     if (!path) {
@@ -102,8 +102,7 @@ static bool points_known(struct inference *i)
         buf_printf(i->why, "%s has no list at %s", path, rule_text(sweep, "points"));
         return false;
     }
-    cJSON_ArrayForEach(item, points)
-    {
+    cJSON_ArrayForEach(item, points) {
         if (!cJSON_IsNumber(item)) {
             buf_printf(i->why, "%s holds a point that is no number", path);
             return false;
@@ -121,7 +120,7 @@ static const struct tree_file *sibling(const struct inference *i, double point, 
     const char *pattern = rule_text(i->rule, "sibling");
     const char *hole = strstr(pattern, "{point}");
     char number[NUM_DOUBLE_TEXT];
-    AUTO_BUF struct buf name = { 0 };
+    AUTO_BUF struct buf name = {0};
 
     buf_init(&name, LIMIT_KIB(4));
     (void) num_double_shortest(point, number); /* the length is not needed */
@@ -150,12 +149,12 @@ static bool add_earlier(struct inference *i, const cJSON *point)
     }
     made = json_add_object(&i->doc, i->earlier, NULL);
     json_add_copy(&i->doc, made, rule_text(rule, "point"), point);
-    cJSON_ArrayForEach(count, json_get(rule, "counts"))
-    {
+    cJSON_ArrayForEach(count, json_get(rule, "counts")) {
         const cJSON *value = pointer_get(file->report, count->valuestring);
 
         if (!json_is_integer(value)) {
-            buf_printf(i->why, "the earlier point %s has no integer at %s", path, count->valuestring);
+            buf_printf(i->why, "the earlier point %s has no integer at %s", path,
+                       count->valuestring);
             return false;
         }
         json_add_copy(&i->doc, made, count->string, value);
@@ -173,8 +172,7 @@ static bool earlier_known(struct inference *i)
         i->doc.failed = true;
         return false;
     }
-    cJSON_ArrayForEach(point, i->points)
-    {
+    cJSON_ArrayForEach(point, i->points) {
         if (num_same(point->valuedouble, i->point->valuedouble))
             return true;
         if (!add_earlier(i, point))
@@ -188,8 +186,7 @@ static void produce(struct inference *i)
 {
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, json_get(i->rule, "produce"))
-    {
+    cJSON_ArrayForEach(item, json_get(i->rule, "produce")) {
         const char *from = rule_text(item, "from");
         const cJSON *value = json_get(item, "constant");
 
@@ -203,10 +200,10 @@ static void produce(struct inference *i)
     }
 }
 
-int infer_identity(const cJSON *infer, const struct tree *tree, const struct tree_file *file, cJSON **out_values,
-                   struct buf *out_why, struct err *e)
+int infer_identity(const cJSON *infer, const struct tree *tree, const struct tree_file *file,
+                   cJSON **out_values, struct buf *out_why, struct err *e)
 {
-    struct inference i = { .rule = infer, .tree = tree, .file = file, .why = out_why };
+    struct inference i = {.rule = infer, .tree = tree, .file = file, .why = out_why};
     cJSON *values = NULL;
     int rc = 0;
 

@@ -1,4 +1,5 @@
-/* The audit document as Markdown, in the layout that readers of the seed's reports know (seed-rvoip §2.9). */
+/* The audit document as Markdown, in the layout that readers of the seed's reports know (seed-rvoip
+ * §2.9). */
 #include <string.h>
 
 #include "audit/comparison_text.h"
@@ -13,7 +14,8 @@ static size_t length_of(const cJSON *array)
     size_t n = 0;
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, array) n++;
+    cJSON_ArrayForEach(item, array)
+        n++;
     return n;
 }
 
@@ -22,8 +24,8 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Outside text can form no markup, no table cell, no HTML, no mention and no issue reference. An underscore inside a word
- * is none: names of reports stay as they are. */
+/* Outside text can form no markup, no table cell, no HTML, no mention and no issue reference. An
+ * underscore inside a word is none: names of reports stay as they are. */
 static void escape_markup(struct buf *out, const char *s)
 {
     char before = 0;
@@ -51,7 +53,7 @@ static void escape_markup(struct buf *out, const char *s)
 /* Nor a line, nor a turned direction. */
 static void escape(struct buf *out, const char *s)
 {
-    AUTO_BUF struct buf plain = { 0 };
+    AUTO_BUF struct buf plain = {0};
 
     buf_init(&plain, LIMIT_MIB(16));
     plain_puts(&plain, s);
@@ -63,7 +65,7 @@ static void escape(struct buf *out, const char *s)
 
 static void escape_value(struct buf *out, const cJSON *v)
 {
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_BUF struct buf text = {0};
 
     buf_init(&text, LIMIT_KIB(4));
     if (v)
@@ -78,7 +80,7 @@ static void side(struct buf *out, const char *name, const cJSON *s)
     static const struct {
         const char *key;
         const char *word;
-    } parts[] = { { "run", "run" }, { "commit", "commit" }, { "class", "class" } };
+    } parts[] = {{"run", "run"}, {"commit", "commit"}, {"class", "class"}};
     const char *id = json_text(s, "id", json_text(s, "root", json_text(s, "run", "(unknown)")));
 
     buf_printf(out, "%s: ", name);
@@ -100,7 +102,8 @@ static void put_link(struct buf *out, const struct audit_link *l)
     escape(out, l->text);
     buf_puts(out, "](");
     for (const char *p = l->address; *p; p++) {
-        if (is_word(*p) || strchr("-._~:/?=&%+,", *p)) /* an address of ours; nothing else can end the link */
+        if (is_word(*p) ||
+            strchr("-._~:/?=&%+,", *p)) /* an address of ours; nothing else can end the link */
             buf_putc(out, *p);
         else
             buf_printf(out, "%%%02X", (unsigned) (unsigned char) *p);
@@ -131,9 +134,10 @@ static void head(struct buf *out, const cJSON *d, const struct audit_markdown_op
     }
     buf_puts(out, options->n_links ? "\n\n" : "");
     if (cJSON_IsTrue(json_get(d, "same_executable")))
-        buf_puts(out, cJSON_IsTrue(json_get(d, "same_source"))
-                          ? "same binary and same source: yes, so every difference below is noise\n\n"
-                          : "same binary: the same program file; its source tree differs\n\n");
+        buf_puts(out,
+                 cJSON_IsTrue(json_get(d, "same_source"))
+                     ? "same binary and same source: yes, so every difference below is noise\n\n"
+                     : "same binary: the same program file; its source tree differs\n\n");
     buf_puts(out, "comparisons made: ");
     put_count(out, json_get(d, "made_comparisons"));
     buf_puts(out, " of ");
@@ -151,13 +155,15 @@ static void sides(struct buf *out, const cJSON *d)
     if (reviewed) {
         buf_puts(out, "reviewed baseline: ");
         escape(out, json_text(reviewed, "id", "?"));
-        buf_printf(out, " (manifest SHA-256 %s)\n\n", json_text(reviewed, "manifest_sha256", "unknown"));
+        buf_printf(out, " (manifest SHA-256 %s)\n\n",
+                   json_text(reviewed, "manifest_sha256", "unknown"));
     }
     side(out, "current", json_get(d, "current"));
     buf_printf(out, "tolerances: of the definition (policy SHA-256 %s)\n\n",
                json_text(json_get(d, "definition"), "policy_sha256", "unknown"));
-    buf_printf(out, "scenarios compared: %zu (baseline-only: %zu, current-only: %zu)\n", length_of(json_get(d, "paths")),
-               length_of(json_get(coverage, "baseline_only")), length_of(json_get(coverage, "current_only")));
+    buf_printf(out, "scenarios compared: %zu (baseline-only: %zu, current-only: %zu)\n",
+               length_of(json_get(d, "paths")), length_of(json_get(coverage, "baseline_only")),
+               length_of(json_get(coverage, "current_only")));
 }
 
 /* What of a list or an object differs, one line each. */
@@ -175,9 +181,8 @@ static void elements_of(struct buf *out, const cJSON *reason)
     buf_putc(out, ' ');
     escape(out, json_text(reason, "field", ""));
     buf_puts(out, ":\n\n");
-    cJSON_ArrayForEach(element, list)
-    {
-        AUTO_BUF struct buf text = { 0 };
+    cJSON_ArrayForEach(element, list) {
+        AUTO_BUF struct buf text = {0};
 
         if (strlen(json_text(element, "field", "")) < skip)
             continue;
@@ -197,11 +202,14 @@ static void refusals(struct buf *out, const cJSON *reasons)
 
     if (!reasons || !reasons->child)
         return;
-    buf_printf(out, "\n## Refused comparisons (%zu)\n\nNo scalar comparison was performed on what is refused.\n\n",
+    buf_printf(out,
+               "\n## Refused comparisons (%zu)\n\nNo scalar comparison was performed on what is "
+               "refused.\n\n",
                length_of(reasons));
-    buf_puts(out, "| code | scenario | field | baseline | current | what |\n|---|---|---|---|---|---|\n");
-    cJSON_ArrayForEach(reason, reasons)
-    {
+    buf_puts(
+        out,
+        "| code | scenario | field | baseline | current | what |\n|---|---|---|---|---|---|\n");
+    cJSON_ArrayForEach(reason, reasons) {
         buf_puts(out, "| ");
         escape(out, json_text(reason, "code", "?"));
         buf_puts(out, " | ");
@@ -216,28 +224,30 @@ static void refusals(struct buf *out, const cJSON *reasons)
         escape(out, json_text(reason, "text", ""));
         buf_puts(out, " |\n");
     }
-    cJSON_ArrayForEach(reason, reasons) elements_of(out, reason);
+    cJSON_ArrayForEach(reason, reasons)
+        elements_of(out, reason);
     buf_puts(out, "\nWhat ends it:\n\n");
     for (size_t i = 0; i < reasons_count; i++) {
         bool used = false;
 
-        cJSON_ArrayForEach(reason, reasons) used =
-            used || strcmp(json_text(reason, "code", ""), reasons_table[i].code) == 0;
+        cJSON_ArrayForEach(reason, reasons)
+            used = used || strcmp(json_text(reason, "code", ""), reasons_table[i].code) == 0;
         if (used)
             buf_printf(out, "- %s: %s\n", reasons_table[i].code, reasons_table[i].resolve);
     }
 }
 
-/* What is not the same, or not known, stands in the open; the long list of equal fields is folded. */
+/* What is not the same, or not known, stands in the open; the long list of equal fields is folded.
+ */
 static void identity(struct buf *out, const cJSON *identity, bool folds)
 {
     size_t equal = length_of(json_get(identity, "equal"));
     const cJSON *row = NULL;
 
     buf_puts(out, "\n## Measurement identity and coverage\n\n");
-    buf_printf(out, "- equal fields: %zu, different: %zu\n", equal, length_of(json_get(identity, "different")));
-    cJSON_ArrayForEach(row, json_get(identity, "inferred"))
-    {
+    buf_printf(out, "- equal fields: %zu, different: %zu\n", equal,
+               length_of(json_get(identity, "different")));
+    cJSON_ArrayForEach(row, json_get(identity, "inferred")) {
         size_t n = length_of(json_get(row, "fields"));
 
         buf_puts(out, "- inferred for the baseline's ");
@@ -246,8 +256,7 @@ static void identity(struct buf *out, const cJSON *identity, bool folds)
         escape(out, json_text(row, "source", "?"));
         buf_putc(out, '\n');
     }
-    cJSON_ArrayForEach(row, json_get(identity, "not_recorded"))
-    {
+    cJSON_ArrayForEach(row, json_get(identity, "not_recorded")) {
         buf_puts(out, "- not recorded on either side: ");
         escape(out, json_text(row, "field", "?"));
         buf_putc(out, '\n');
@@ -255,11 +264,11 @@ static void identity(struct buf *out, const cJSON *identity, bool folds)
     if (equal == 0)
         return;
     if (folds)
-        buf_printf(out, "\n<details><summary>equal on both sides: %zu field%s</summary>\n\n", equal, equal == 1 ? "" : "s");
+        buf_printf(out, "\n<details><summary>equal on both sides: %zu field%s</summary>\n\n", equal,
+                   equal == 1 ? "" : "s");
     else
         buf_puts(out, "\nequal on both sides:\n\n");
-    cJSON_ArrayForEach(row, json_get(identity, "equal"))
-    {
+    cJSON_ArrayForEach(row, json_get(identity, "equal")) {
         buf_puts(out, "- ");
         escape(out, json_text(row, "path", "manifest"));
         buf_putc(out, ' ');
@@ -274,7 +283,7 @@ static void identity(struct buf *out, const cJSON *identity, bool folds)
 static void cell(struct buf *out, const struct comparison_text *t,
                  void (*put)(struct buf *, const struct comparison_text *))
 {
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_BUF struct buf text = {0};
 
     buf_init(&text, LIMIT_KIB(64));
     put(&text, t);
@@ -303,9 +312,9 @@ static void table(struct buf *out, const cJSON *comparisons, const char *only)
 {
     const cJSON *row = NULL;
 
-    buf_puts(out, "| scenario | metric | baseline | current | delta | limit | verdict |\n|---|---|---|---|---|---|---|\n");
-    cJSON_ArrayForEach(row, comparisons)
-    {
+    buf_puts(out, "| scenario | metric | baseline | current | delta | limit | verdict "
+                  "|\n|---|---|---|---|---|---|---|\n");
+    cJSON_ArrayForEach(row, comparisons) {
         const char *verdict = json_text(row, "verdict", "?");
 
         if (!only || strcmp(verdict, only) == 0)
@@ -319,8 +328,7 @@ static void metrics(struct buf *out, const cJSON *comparisons)
     size_t n = 0;
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, comparisons)
-    {
+    cJSON_ArrayForEach(row, comparisons) {
         n++;
         regressed += strcmp(json_text(row, "verdict", ""), "regression") == 0 ? 1 : 0;
     }
@@ -338,10 +346,11 @@ static void notes(struct buf *out, const char *what, const cJSON *list, const ch
 {
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         buf_printf(out, "- %s: ", what);
-        escape(out, key ? json_text(item, key, "?") : cJSON_IsString(item) ? item->valuestring : "?");
+        escape(out, key                    ? json_text(item, key, "?")
+                    : cJSON_IsString(item) ? item->valuestring
+                                           : "?");
         if (key) {
             buf_puts(out, " (");
             escape(out, json_text(item, strcmp(key, "metric") == 0 ? "path" : "problem", "?"));
@@ -353,12 +362,13 @@ static void notes(struct buf *out, const char *what, const cJSON *list, const ch
 
 static void coverage_notes(struct buf *out, const cJSON *coverage)
 {
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_BUF struct buf text = {0};
 
     buf_init(&text, LIMIT_MIB(16));
     notes(&text, "only in the baseline", json_get(coverage, "baseline_only"), NULL);
     notes(&text, "only in the current run", json_get(coverage, "current_only"), NULL);
-    notes(&text, "on both sides, but no report of this gate", json_get(coverage, "not_compared"), NULL);
+    notes(&text, "on both sides, but no report of this gate", json_get(coverage, "not_compared"),
+          NULL);
     notes(&text, "unreadable", json_get(coverage, "unreadable"), "path");
     notes(&text, "new and not gated", json_get(coverage, "ungated"), "metric");
     if (text.failed)
@@ -368,11 +378,11 @@ static void coverage_notes(struct buf *out, const cJSON *coverage)
 }
 
 /* What decides comes first; what is the same on both sides comes last. */
-int audit_markdown(const cJSON *document, const struct audit_markdown_options *options, char **out, size_t *out_len,
-                   struct err *e)
+int audit_markdown(const cJSON *document, const struct audit_markdown_options *options, char **out,
+                   size_t *out_len, struct err *e)
 {
-    static const struct audit_markdown_options none = { 0 };
-    AUTO_BUF struct buf text = { 0 };
+    static const struct audit_markdown_options none = {0};
+    AUTO_BUF struct buf text = {0};
 
     options = options ? options : &none;
     buf_init(&text, LIMIT_MIB(16));

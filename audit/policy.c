@@ -40,12 +40,14 @@ static const char *note(const struct definition *d, const char *list, size_t ind
 }
 
 /* Number of elements, refusing more than a definition may hold. */
-static int count_of(const struct definition *d, const cJSON *array, const char *where, size_t *out, struct err *e)
+static int count_of(const struct definition *d, const cJSON *array, const char *where, size_t *out,
+                    struct err *e)
 {
     size_t n = 0;
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, array) n++;
+    cJSON_ArrayForEach(item, array)
+        n++;
     if (n > LIMIT_METRICS) {
         (void) err_set(e, ERR_LIMIT, "policy.entries", "%zu entries, at most %d", n, LIMIT_METRICS);
         return definition_blame(d, where, e);
@@ -65,11 +67,10 @@ static int read_identity(struct policy *p, struct err *e)
     p->identity = calloc(n + 1, sizeof *p->identity);
     if (!p->identity)
         return no_memory(e);
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         size_t i = p->n_identity;
 
-        p->identity[i] = (struct policy_identity) {
+        p->identity[i] = (struct policy_identity){
             .pointer = json_text(item, "path", ""),
             .label = note(p->definition, "/policy/identity", i, "/label"),
             .why = note(p->definition, "/policy/identity", i, "/why"),
@@ -106,7 +107,8 @@ static int check_metric(const struct policy *p, const struct policy_metric *m, s
     }
     if (m->gated && m->has_floor && !m->higher_is_worse) {
         (void) err_set(e, ERR_INPUT, "policy.floor",
-                       "a gated metric that is worse when lower can't have a floor: below it nothing would ever be a "
+                       "a gated metric that is worse when lower can't have a floor: below it "
+                       "nothing would ever be a "
                        "regression");
         return wrong_metric(p, "/floor", e);
     }
@@ -131,8 +133,7 @@ static int read_metrics(struct policy *p, struct err *e)
     p->metrics = calloc(n + 1, sizeof *p->metrics);
     if (!p->metrics)
         return no_memory(e);
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         struct policy_metric m = {
             .pointer = json_text(item, "path", ""),
             .label = note(p->definition, METRICS, p->n_metrics, "/label"),
@@ -152,7 +153,8 @@ static int read_metrics(struct policy *p, struct err *e)
         p->metrics[p->n_metrics++] = m;
     }
     if (!any_gated) {
-        (void) err_set(e, ERR_INPUT, "policy.gated", "at least one metric must be gated (gated: true, the default)");
+        (void) err_set(e, ERR_INPUT, "policy.gated",
+                       "at least one metric must be gated (gated: true, the default)");
         return definition_blame(p->definition, METRICS, e);
     }
     return 0;
@@ -169,11 +171,10 @@ static int read_windows(struct policy *p, struct err *e)
     p->windows = calloc(n + 1, sizeof *p->windows);
     if (!p->windows)
         return no_memory(e);
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         size_t i = p->n_windows;
 
-        p->windows[i] = (struct policy_window) {
+        p->windows[i] = (struct policy_window){
             .pointer = json_text(item, "path", ""),
             .label = note(p->definition, "/policy/audit/windows", i, "/label"),
             .complete = json_text(item, "complete", "complete"),
@@ -196,14 +197,14 @@ static int compare_text(const void *a, const void *b)
 
 #define REQUIRED "/policy/audit/paths/required"
 
-static int required_twice(const struct policy *p, const cJSON *list, const char *path, struct err *e)
+static int required_twice(const struct policy *p, const cJSON *list, const char *path,
+                          struct err *e)
 {
     char at[POINTER_SIZE];
     const cJSON *item = NULL;
     size_t i = 0, second = 0;
 
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         if (cJSON_IsString(item) && strcmp(item->valuestring, path) == 0)
             second = i;
         i++;
@@ -214,7 +215,8 @@ static int required_twice(const struct policy *p, const cJSON *list, const char 
 
 static int read_required(struct policy *p, struct err *e)
 {
-    const cJSON *list = json_get(json_get(json_get(p->definition->policy, "audit"), "paths"), "required");
+    const cJSON *list =
+        json_get(json_get(json_get(p->definition->policy, "audit"), "paths"), "required");
     const cJSON *item = NULL;
     size_t n = 0;
 
@@ -227,7 +229,8 @@ static int read_required(struct policy *p, struct err *e)
     p->required = calloc(n, sizeof *p->required);
     if (!p->required)
         return no_memory(e);
-    cJSON_ArrayForEach(item, list) p->required[p->n_required++] = cJSON_IsString(item) ? item->valuestring : "";
+    cJSON_ArrayForEach(item, list)
+        p->required[p->n_required++] = cJSON_IsString(item) ? item->valuestring : "";
     qsort(p->required, n, sizeof *p->required, compare_text);
     for (size_t i = 1; i < n; i++)
         if (strcmp(p->required[i - 1], p->required[i]) == 0)
@@ -244,13 +247,13 @@ static int read_infer(struct policy *p, struct err *e)
     size_t i = 0;
 
     p->infer = json_get(p->definition->policy, "infer");
-    cJSON_ArrayForEach(item, json_get(p->infer, "produce"))
-    {
+    cJSON_ArrayForEach(item, json_get(p->infer, "produce")) {
         bool from = json_get(item, "from") != NULL;
         bool constant = json_get(item, "constant") != NULL;
 
         if (from == constant) {
-            (void) err_set(e, ERR_INPUT, "policy.infer", "exactly one of 'from' and 'constant' is needed");
+            (void) err_set(e, ERR_INPUT, "policy.infer",
+                           "exactly one of 'from' and 'constant' is needed");
             return definition_blame(p->definition, entry(at, PRODUCE, i, ""), e);
         }
         if (pointer_is_pattern(json_text(item, "path", ""))) {
@@ -268,12 +271,13 @@ static int read_infer(struct policy *p, struct err *e)
 
 int policy_read(const struct definition *d, struct policy *out, struct err *e)
 {
-    struct policy p = { .definition = d };
+    struct policy p = {.definition = d};
 
-    if (read_identity(&p, e) < 0 || read_metrics(&p, e) < 0 || read_windows(&p, e) < 0 || read_required(&p, e) < 0 ||
-        read_infer(&p, e) < 0) {
+    if (read_identity(&p, e) < 0 || read_metrics(&p, e) < 0 || read_windows(&p, e) < 0 ||
+        read_required(&p, e) < 0 || read_infer(&p, e) < 0) {
         policy_fini(&p);
-        return d->source ? -1 : err_wrap(e, "gate '%s'", d->gate); /* a place in the file says which gate */
+        /* a place in the file says which gate */
+        return d->source ? -1 : err_wrap(e, "gate '%s'", d->gate);
     }
     *out = p;
     return 0;
@@ -285,7 +289,7 @@ void policy_fini(struct policy *p)
     free(p->metrics);
     free(p->windows);
     free(p->required);
-    *p = (struct policy) { 0 };
+    *p = (struct policy){0};
 }
 
 bool policy_applies(const cJSON *reports, const char *path)
@@ -294,8 +298,7 @@ bool policy_applies(const cJSON *reports, const char *path)
 
     if (!reports)
         return true;
-    cJSON_ArrayForEach(item, reports)
-    {
+    cJSON_ArrayForEach(item, reports) {
         if (cJSON_IsString(item) && text_glob(item->valuestring, path))
             return true;
     }
@@ -327,13 +330,14 @@ int policy_add_required(struct policy *p, const cJSON *manifest, struct err *e)
     if (!manifest)
         return 0;
     if (!cJSON_IsArray(paths))
-        return err_set(e, ERR_INPUT, "audit.baseline", "the baseline manifest has no comparison paths");
-    cJSON_ArrayForEach(item, paths)
-    {
+        return err_set(e, ERR_INPUT, "audit.baseline",
+                       "the baseline manifest has no comparison paths");
+    cJSON_ArrayForEach(item, paths) {
         const char **grown = NULL;
 
         if (!cJSON_IsString(item))
-            return err_set(e, ERR_INPUT, "audit.baseline", "a comparison path of the baseline manifest is no text");
+            return err_set(e, ERR_INPUT, "audit.baseline",
+                           "a comparison path of the baseline manifest is no text");
         grown = reallocarray(p->required, p->n_required + 1, sizeof *grown);
         if (!grown)
             return no_memory(e);

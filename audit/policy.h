@@ -1,6 +1,6 @@
 /*
- * policy: a definition's `identity`, `infer` and `audit` parts read once into structs. Strings and JSON
- * values are borrowed from the definition, which must outlive it. Knows nothing of reports.
+ * policy: a definition's `identity`, `infer` and `audit` parts read once into structs. Strings and
+ * JSON values are borrowed from the definition, which must outlive it. Knows nothing of reports.
  */
 #pragma once
 
@@ -61,13 +61,13 @@ struct policy {
     const cJSON *infer; /* NULL: none */
 };
 
-/* ERR_INPUT for what the schema tables cannot say: a duplicate entry, no gated metric, an inference entry with both or
- * neither of `from` and `constant`. */
+/* ERR_INPUT for what the schema tables cannot say: a duplicate entry, no gated metric, an inference
+ * entry with both or neither of `from` and `constant`. */
 int policy_read(const struct definition *d, struct policy *out, struct err *e) MUST_CHECK;
 void policy_fini(struct policy *p); /* accepts zeroed */
 bool policy_requires(const struct policy *p, const char *path);
-/* A reviewed baseline's comparison paths are required too (decisions C16). manifest, which must outlive p: the baseline's, or
- * NULL. ERR_INPUT when it has no such paths. */
+/* A reviewed baseline's comparison paths are required too (decisions C16). manifest, which must
+ * outlive p: the baseline's, or NULL. ERR_INPUT when it has no such paths. */
 int policy_add_required(struct policy *p, const cJSON *manifest, struct err *e) MUST_CHECK;
 /* Whether an entry with this `reports` list applies to a report path. */
 bool policy_applies(const cJSON *reports, const char *path);

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 
 #define REASON(code_, title_, text_, resolve_)                                                     \
-    { .code = (code_), .title = (title_), .text = (text_), .resolve = (resolve_) },
+    {.code = (code_), .title = (title_), .text = (text_), .resolve = (resolve_)},
 const struct reason_info reasons_table[] = {
 #include "audit/reasons.def"
 };

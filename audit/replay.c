@@ -17,7 +17,8 @@ static bool same(const cJSON *a, const cJSON *b)
     return !a || !b ? a == b : json_equal(a, b);
 }
 
-static void differs(struct difference *d, const char *field, const cJSON *packaged, const cJSON *recomputed)
+static void differs(struct difference *d, const char *field, const cJSON *packaged,
+                    const cJSON *recomputed)
 {
     if (d->found)
         return;
@@ -43,8 +44,8 @@ static void compare_members(struct difference *d, const char *where, const cJSON
     }
 }
 
-static void compare_lists(struct difference *d, const char *key, const cJSON *packaged, const cJSON *recomputed,
-                          const char *const *keys, size_t n)
+static void compare_lists(struct difference *d, const char *key, const cJSON *packaged,
+                          const cJSON *recomputed, const char *const *keys, size_t n)
 {
     const cJSON *a = json_get(packaged, key);
     const cJSON *b = json_get(recomputed, key);
@@ -70,14 +71,17 @@ static void compare_lists(struct difference *d, const char *key, const cJSON *pa
     }
 }
 
-int audit_compare_documents(const cJSON *packaged, const cJSON *recomputed, cJSON **out_differs, struct err *e)
+int audit_compare_documents(const cJSON *packaged, const cJSON *recomputed, cJSON **out_differs,
+                            struct err *e)
 {
-    static const char *const top[] = { "schema", "verdict", "gate", "definition", "same_executable",
-                                       "expected_comparisons", "made_comparisons" };
-    static const char *const reason[] = { "code", "path", "field", "baseline", "current" };
-    static const char *const comparison[] = { "path",          "metric", "unit",  "worse", "baseline", "current", "delta",
-                                              "delta_pct", "tolerance_pct", "floor", "limit", "gated",    "verdict" };
-    struct difference d = { 0 };
+    static const char *const top[] = {"schema",          "verdict",         "gate",
+                                      "definition",      "same_executable", "expected_comparisons",
+                                      "made_comparisons"};
+    static const char *const reason[] = {"code", "path", "field", "baseline", "current"};
+    static const char *const comparison[] = {
+        "path",      "metric",        "unit",  "worse", "baseline", "current", "delta",
+        "delta_pct", "tolerance_pct", "floor", "limit", "gated",    "verdict"};
+    struct difference d = {0};
     cJSON *made = NULL;
 
     json_doc_init_object(&d.doc);

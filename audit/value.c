@@ -11,7 +11,7 @@
 
 void value_text(struct buf *out, const cJSON *v, size_t max)
 {
-    AUTO_BUF struct buf all = { 0 };
+    AUTO_BUF struct buf all = {0};
 
     if (!v) {
         buf_puts(out, "absent");
@@ -35,17 +35,17 @@ static bool is_deeper(const cJSON *v, size_t levels)
         return false;
     if (levels == 0)
         return true;
-    cJSON_ArrayForEach(item, v)
-    {
+    cJSON_ArrayForEach(item, v) {
         if (is_deeper(item, levels - 1))
             return true;
     }
     return false;
 }
 
-size_t value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v, size_t max)
+size_t value_add_bounded(struct json_doc *d, cJSON *parent, const char *key, const cJSON *v,
+                         size_t max)
 {
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_BUF struct buf text = {0};
     cJSON *made = NULL;
     char hex[DIGEST_HEX_SIZE];
     struct digest digest;
@@ -78,9 +78,10 @@ struct differences {
 
 enum { DIFFERENCES_MAX = 50, ELEMENT_BYTES_MAX = 1 << 10 };
 
-static void difference_add(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
+static void difference_add(struct differences *d, const char *pointer, const cJSON *b,
+                           const cJSON *c)
 {
-    AUTO_BUF struct buf field = { 0 };
+    AUTO_BUF struct buf field = {0};
     cJSON *row = NULL;
 
     if (d->n++ >= DIFFERENCES_MAX)
@@ -119,8 +120,7 @@ static int members_of(const cJSON *object, struct members *out, struct err *e)
     out->items = calloc(n + 1, sizeof *out->items);
     if (!out->items)
         return err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
-    cJSON_ArrayForEach(member, object)
-    {
+    cJSON_ArrayForEach(member, object) {
         if (out->n < n)
             out->items[out->n++] = member;
     }
@@ -142,12 +142,14 @@ static const cJSON *members_get(const struct members *m, const char *key)
 
 /* Depth is bounded: both values come from documents of at most LIMIT_JSON_DEPTH levels. */
 /* NOLINTBEGIN(misc-no-recursion) */
-static int difference_walk(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c);
+static int difference_walk(struct differences *d, const char *pointer, const cJSON *b,
+                           const cJSON *c);
 
 /* An element is called by its index on the current side; a removed one by that of the baseline. */
-static int difference_arrays(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
+static int difference_arrays(struct differences *d, const char *pointer, const cJSON *b,
+                             const cJSON *c)
 {
-    AUTO_ALIGNMENT struct alignment a = { 0 };
+    AUTO_ALIGNMENT struct alignment a = {0};
 
     if (align_lists(b, c, &a, d->e) < 0)
         return -1;
@@ -158,7 +160,8 @@ static int difference_arrays(struct differences *d, const char *pointer, const c
 
         if (s->kind == ALIGN_EQUAL)
             continue;
-        (void) snprintf(index, sizeof index, "%zu", s->kind == ALIGN_REMOVED ? s->at_baseline : s->at_current);
+        (void) snprintf(index, sizeof index, "%zu",
+                        s->kind == ALIGN_REMOVED ? s->at_baseline : s->at_current);
         at = pointer_join(pointer, index);
         if (!at)
             return err_set(d->e, ERR_NOMEM, "audit.memory", "out of memory");
@@ -168,8 +171,8 @@ static int difference_arrays(struct differences *d, const char *pointer, const c
     return 0;
 }
 
-static int difference_member(struct differences *d, const char *pointer, const char *key, const cJSON *b,
-                             const cJSON *c)
+static int difference_member(struct differences *d, const char *pointer, const char *key,
+                             const cJSON *b, const cJSON *c)
 {
     AUTO_FREE char *at = pointer_join(pointer, key);
 
@@ -178,28 +181,30 @@ static int difference_member(struct differences *d, const char *pointer, const c
     return difference_walk(d, at, b, c);
 }
 
-static int difference_objects(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
+static int difference_objects(struct differences *d, const char *pointer, const cJSON *b,
+                              const cJSON *c)
 {
-    AUTO_MEMBERS struct members of_b = { 0 };
-    AUTO_MEMBERS struct members of_c = { 0 };
+    AUTO_MEMBERS struct members of_b = {0};
+    AUTO_MEMBERS struct members of_c = {0};
     const cJSON *member = NULL;
 
     if (members_of(b, &of_b, d->e) < 0 || members_of(c, &of_c, d->e) < 0)
         return -1;
-    cJSON_ArrayForEach(member, b)
-    {
-        if (difference_member(d, pointer, member->string, member, members_get(&of_c, member->string)) < 0)
+    cJSON_ArrayForEach(member, b) {
+        if (difference_member(d, pointer, member->string, member,
+                              members_get(&of_c, member->string)) < 0)
             return -1;
     }
-    cJSON_ArrayForEach(member, c)
-    {
-        if (!members_get(&of_b, member->string) && difference_member(d, pointer, member->string, NULL, member) < 0)
+    cJSON_ArrayForEach(member, c) {
+        if (!members_get(&of_b, member->string) &&
+            difference_member(d, pointer, member->string, NULL, member) < 0)
             return -1;
     }
     return 0;
 }
 
-static int difference_walk(struct differences *d, const char *pointer, const cJSON *b, const cJSON *c)
+static int difference_walk(struct differences *d, const char *pointer, const cJSON *b,
+                           const cJSON *c)
 {
     if (b && c && json_equal(b, c))
         return 0;
@@ -213,10 +218,10 @@ static int difference_walk(struct differences *d, const char *pointer, const cJS
 }
 /* NOLINTEND(misc-no-recursion) */
 
-int value_differences(const char *pointer, const cJSON *baseline, const cJSON *current, struct value_elements *out,
-                      struct err *e)
+int value_differences(const char *pointer, const cJSON *baseline, const cJSON *current,
+                      struct value_elements *out, struct err *e)
 {
-    struct differences d = { .e = e };
+    struct differences d = {.e = e};
     cJSON *root = NULL;
     int rc = 0;
 
@@ -237,12 +242,12 @@ int value_differences(const char *pointer, const cJSON *baseline, const cJSON *c
 void value_elements_fini(struct value_elements *v)
 {
     json_free(v->list);
-    *v = (struct value_elements) { 0 };
+    *v = (struct value_elements){0};
 }
 
 size_t value_add_elements(struct json_doc *d, cJSON *parent, const struct value_elements *v)
 {
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_BUF struct buf text = {0};
 
     buf_init(&text, LIMIT_CANONICAL);
     json_write(&text, v->list, JSON_COMPACT);
@@ -276,8 +281,7 @@ void value_elements_text(struct buf *out, const struct value_elements *v, size_t
     const cJSON *element = NULL;
     size_t shown = 0;
 
-    cJSON_ArrayForEach(element, v->list)
-    {
+    cJSON_ArrayForEach(element, v->list) {
         if (++shown > 3)
             continue;
         if (shown > 1)

@@ -55,21 +55,24 @@ const struct reason_info *reason_find(const char *code);
 /* One run's answer as cleanrun-verdict/1 (design §8, decisions C20, U6, U24). */
 struct verdict_input {
     const char *project, *gate, *run, *commit, *mode, *machine_class;
-    const char *baseline;          /* id or NULL */
-    const cJSON *attempt;          /* {n, of, previous[]} or NULL → {1,1,[]} */
-    const cJSON *acceptance;       /* cleanrun-acceptance/1 or NULL */
-    const cJSON *audit;            /* cleanrun-audit/1 or NULL */
-    const cJSON *invalid_reasons;  /* array of reasons when the evidence is broken: verdict INVALID */
-    const char *error_text;        /* infrastructure error: verdict ERROR */
-    const cJSON *links;            /* object or NULL */
-    const cJSON *policy_note;      /* object or NULL: {differs, reviewed_sha256, run_sha256} */
+    const char *baseline;    /* id or NULL */
+    const cJSON *attempt;    /* {n, of, previous[]} or NULL → {1,1,[]} */
+    const cJSON *acceptance; /* cleanrun-acceptance/1 or NULL */
+    const cJSON *audit;      /* cleanrun-audit/1 or NULL */
+    /* array of reasons when the evidence is broken: verdict INVALID */
+    const cJSON *invalid_reasons;
+    const char *error_text;   /* infrastructure error: verdict ERROR */
+    const cJSON *links;       /* object or NULL */
+    const cJSON *policy_note; /* object or NULL: {differs, reviewed_sha256, run_sha256} */
     bool no_ticket;
 };
 /*
- * The first of INVALID, ERROR, FAIL, then the audit's verdict (decisions C20). Without an audit document the answer is
- * NON_COMPARABLE with NC-BASELINE-NONE; without an acceptance document (and neither broken evidence nor an error) there is no
- * decision: -1. A mode other than "clean" has no verdict: *out is VERDICT_MAX, `verdict` is null (U24).
- * `description` is at most VERDICT_DESCRIPTION_MAX bytes of whole UTF-8 characters and begins with the verdict's word.
+ * The first of INVALID, ERROR, FAIL, then the audit's verdict (decisions C20). Without an audit
+ * document the answer is NON_COMPARABLE with NC-BASELINE-NONE; without an acceptance document (and
+ * neither broken evidence nor an error) there is no decision: -1. A mode other than "clean" has no
+ * verdict: *out is VERDICT_MAX, `verdict` is null (U24). `description` is at most
+ * VERDICT_DESCRIPTION_MAX bytes of whole UTF-8 characters and begins with the verdict's word.
  */
 #define VERDICT_DESCRIPTION_MAX 140
-int verdict_document(const struct verdict_input *in, enum verdict *out, cJSON **out_document, struct err *e) MUST_CHECK;
+int verdict_document(const struct verdict_input *in, enum verdict *out, cJSON **out_document,
+                     struct err *e) MUST_CHECK;

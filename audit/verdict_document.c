@@ -17,7 +17,8 @@ static size_t length_of(const cJSON *array)
     size_t n = 0;
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, array) n++;
+    cJSON_ArrayForEach(item, array)
+        n++;
     return n;
 }
 
@@ -28,8 +29,7 @@ static bool acceptance_passed(const cJSON *acceptance)
 
     if (strcmp(json_text(acceptance, "verdict", ""), "PASS") != 0)
         return false;
-    cJSON_ArrayForEach(check, json_get(acceptance, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(acceptance, "checks")) {
         if (!cJSON_IsTrue(json_get(check, "passed")))
             return false;
     }
@@ -58,7 +58,8 @@ static int decide(const struct verdict_input *in, enum verdict *out, struct err 
         return err_set(e, ERR_INTERNAL, "verdict.audit", "the audit document has no verdict");
     *out = first_stage(in, audited);
     if (*out == audited && !in->acceptance && audited != VERDICT_INVALID)
-        return err_set(e, ERR_INTERNAL, "verdict.acceptance", "a verdict needs an acceptance document");
+        return err_set(e, ERR_INTERNAL, "verdict.acceptance",
+                       "a verdict needs an acceptance document");
     return 0;
 }
 
@@ -77,14 +78,17 @@ static void say_first_reason(struct buf *out, const cJSON *reasons)
         buf_printf(out, "; %zu more reason%s", n - 1, n == 2 ? "" : "s");
 }
 
-/* How much of its allowance a row used up, for ranking: 1 is the limit. A baseline of 0 has no percentage. */
+/* How much of its allowance a row used up, for ranking: 1 is the limit. A baseline of 0 has no
+ * percentage. */
 static double used(const cJSON *row)
 {
     double baseline = json_number(row, "baseline", 0);
     double current = json_number(row, "current", 0);
     double limit = json_number(row, "limit", baseline);
-    double worse = strcmp(json_text(row, "worse", ""), "higher") == 0 ? current - baseline : baseline - current;
-    double room = strcmp(json_text(row, "worse", ""), "higher") == 0 ? limit - baseline : baseline - limit;
+    double worse = strcmp(json_text(row, "worse", ""), "higher") == 0 ? current - baseline
+                                                                      : baseline - current;
+    double room =
+        strcmp(json_text(row, "worse", ""), "higher") == 0 ? limit - baseline : baseline - limit;
 
     if (room <= 0)
         return worse > 0 ? 1e300 : 0;
@@ -100,8 +104,7 @@ static const cJSON *worst_row(const cJSON *comparisons, size_t *out_gated, size_
 
     *out_gated = 0;
     *out_regressed = 0;
-    cJSON_ArrayForEach(row, comparisons)
-    {
+    cJSON_ArrayForEach(row, comparisons) {
         bool regressed = strcmp(json_text(row, "verdict", ""), "regression") == 0;
 
         if (!cJSON_IsTrue(json_get(row, "gated")))
@@ -117,7 +120,8 @@ static const cJSON *worst_row(const cJSON *comparisons, size_t *out_gated, size_
 }
 
 /* What follows the label of a row. */
-static void say_row(struct buf *out, const cJSON *row, void (*put)(struct buf *, const struct comparison_text *))
+static void say_row(struct buf *out, const cJSON *row,
+                    void (*put)(struct buf *, const struct comparison_text *))
 {
     struct comparison_text t;
 
@@ -165,11 +169,12 @@ static void say_failure(struct buf *out, const cJSON *acceptance)
     const cJSON *check = NULL;
     const cJSON *checks = json_get(acceptance, "checks");
 
-    cJSON_ArrayForEach(check, checks) failed += cJSON_IsTrue(json_get(check, "passed")) ? 0 : 1;
-    buf_printf(out, " %zu of %zu acceptance check%s: ", failed, length_of(checks), length_of(checks) == 1 ? "" : "s");
-    failed = 0;
     cJSON_ArrayForEach(check, checks)
-    {
+        failed += cJSON_IsTrue(json_get(check, "passed")) ? 0 : 1;
+    buf_printf(out, " %zu of %zu acceptance check%s: ", failed, length_of(checks),
+               length_of(checks) == 1 ? "" : "s");
+    failed = 0;
+    cJSON_ArrayForEach(check, checks) {
         if (cJSON_IsTrue(json_get(check, "passed")))
             continue;
         buf_puts(out, failed++ > 0 ? ", " : "");
@@ -179,7 +184,8 @@ static void say_failure(struct buf *out, const cJSON *acceptance)
     }
 }
 
-static void describe(const struct verdict_input *in, enum verdict v, const cJSON *reasons, struct buf *out)
+static void describe(const struct verdict_input *in, enum verdict v, const cJSON *reasons,
+                     struct buf *out)
 {
     switch (v) {
     case VERDICT_OK:
@@ -206,11 +212,11 @@ static void describe(const struct verdict_input *in, enum verdict v, const cJSON
 }
 
 /* "<WORD> …" in at most VERDICT_DESCRIPTION_MAX bytes. */
-static int description_of(const struct verdict_input *in, enum verdict v, const cJSON *reasons, struct buf *out,
-                          struct err *e)
+static int description_of(const struct verdict_input *in, enum verdict v, const cJSON *reasons,
+                          struct buf *out, struct err *e)
 {
-    AUTO_BUF struct buf full = { 0 };
-    AUTO_BUF struct buf plain = { 0 };
+    AUTO_BUF struct buf full = {0};
+    AUTO_BUF struct buf plain = {0};
 
     buf_init(&full, LIMIT_KIB(64));
     if (v == VERDICT_MAX)
@@ -258,8 +264,7 @@ static void add_acceptance(struct json_doc *d, const cJSON *acceptance)
     json_add_string(d, made, "verdict", acceptance_passed(acceptance) ? "PASS" : "FAIL");
     json_add_int(d, made, "checks", (int64_t) length_of(json_get(acceptance, "checks")));
     failed = json_add_array(d, made, "failed");
-    cJSON_ArrayForEach(check, json_get(acceptance, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(acceptance, "checks")) {
         if (!cJSON_IsTrue(json_get(check, "passed")))
             json_add_string(d, failed, NULL, json_text(check, "name", "?"));
     }
@@ -286,7 +291,8 @@ static cJSON *add_reasons(struct json_doc *d, const struct verdict_input *in, en
         from = in->invalid_reasons;
     else if (v == VERDICT_NON_COMPARABLE || v == VERDICT_INVALID)
         from = json_get(in->audit, "reasons");
-    cJSON_ArrayForEach(item, from) json_add_copy(d, reasons, NULL, item);
+    cJSON_ArrayForEach(item, from)
+        json_add_copy(d, reasons, NULL, item);
     if (v == VERDICT_NON_COMPARABLE && !in->audit)
         add_reason_none(d, reasons);
     return reasons;
@@ -303,10 +309,11 @@ static void add_names(struct json_doc *d, const struct verdict_input *in)
     json_add_string(d, NULL, "baseline", in->baseline);
 }
 
-int verdict_document(const struct verdict_input *in, enum verdict *out, cJSON **out_document, struct err *e)
+int verdict_document(const struct verdict_input *in, enum verdict *out, cJSON **out_document,
+                     struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc doc = { 0 };
-    AUTO_BUF struct buf description = { 0 };
+    AUTO_JSON_DOC struct json_doc doc = {0};
+    AUTO_BUF struct buf description = {0};
     struct json_doc *d = &doc;
     enum verdict v = VERDICT_MAX;
     cJSON *reasons = NULL;
@@ -321,8 +328,10 @@ int verdict_document(const struct verdict_input *in, enum verdict *out, cJSON **
     json_add_string(d, NULL, "verdict", v == VERDICT_MAX ? NULL : verdict_word(v));
     add_names(d, in);
     add_attempt(d, in->attempt);
-    json_add_int(d, NULL, "expected_comparisons", (int64_t) json_number(in->audit, "expected_comparisons", 0));
-    json_add_int(d, NULL, "made_comparisons", (int64_t) json_number(in->audit, "made_comparisons", 0));
+    json_add_int(d, NULL, "expected_comparisons",
+                 (int64_t) json_number(in->audit, "expected_comparisons", 0));
+    json_add_int(d, NULL, "made_comparisons",
+                 (int64_t) json_number(in->audit, "made_comparisons", 0));
     add_acceptance(d, in->acceptance);
     if (in->audit)
         json_add_copy(d, NULL, "audit", in->audit);

@@ -1,4 +1,5 @@
-/* Evidence that the windows behind the metrics were covered. The first thing wrong with a window is its reason. */
+/* Evidence that the windows behind the metrics were covered. The first thing wrong with a window is
+ * its reason. */
 #include <string.h>
 
 #include "audit/parts.h"
@@ -6,8 +7,10 @@
 #include "experiment/exact.h"
 #include "experiment/pointer.h"
 
-/* What is wrong with one side's window, or NULL; *out_member is the member's name, or NULL for the whole window. */
-static const char *window_problem(const struct policy_window *w, const cJSON *report, const char **out_member)
+/* What is wrong with one side's window, or NULL; *out_member is the member's name, or NULL for the
+ * whole window. */
+static const char *window_problem(const struct policy_window *w, const cJSON *report,
+                                  const char **out_member)
 {
     const cJSON *window = pointer_get(report, w->pointer);
     const cJSON *samples = json_get(window, w->samples);
@@ -23,7 +26,8 @@ static const char *window_problem(const struct policy_window *w, const cJSON *re
     if (!json_is_integer(samples) || samples->valuedouble < w->min_samples)
         return "has too few samples";
     *out_member = w->coverage;
-    if (!cJSON_IsNumber(coverage) || coverage->valuedouble <= 0 || coverage->valuedouble < w->min_coverage)
+    if (!cJSON_IsNumber(coverage) || coverage->valuedouble <= 0 ||
+        coverage->valuedouble < w->min_coverage)
         return "covers too little time";
     *out_member = NULL;
     if (w->value && !cJSON_IsNumber(pointer_get(report, w->value)))
@@ -31,7 +35,8 @@ static const char *window_problem(const struct policy_window *w, const cJSON *re
     return NULL;
 }
 
-static void check_side(const struct policy_window *w, const struct pair *pair, bool current, struct findings *f)
+static void check_side(const struct policy_window *w, const struct pair *pair, bool current,
+                       struct findings *f)
 {
     const cJSON *report = current ? pair->current : pair->baseline;
     const char *member = NULL;
@@ -39,7 +44,7 @@ static void check_side(const struct policy_window *w, const struct pair *pair, b
     const cJSON *window = pointer_get(report, w->pointer);
     bool value = problem && !member && cJSON_IsObject(window);
     AUTO_FREE char *field = NULL;
-    struct finding what = { .code = "NC-WINDOW-INCOMPLETE", .path = pair->path };
+    struct finding what = {.code = "NC-WINDOW-INCOMPLETE", .path = pair->path};
 
     if (!problem)
         return;
@@ -51,15 +56,16 @@ static void check_side(const struct policy_window *w, const struct pair *pair, b
     what.field = field;
     what.baseline = pointer_get(pair->baseline, field);
     what.current = pointer_get(pair->current, field);
-    findings_reason(f, &what, "%s: the window %s in the %s", w->label ? w->label : w->pointer, problem,
-                    current ? "current run" : "baseline");
+    findings_reason(f, &what, "%s: the window %s in the %s", w->label ? w->label : w->pointer,
+                    problem, current ? "current run" : "baseline");
 }
 
 /* A value of another estimator is another quantity. */
-static void check_estimator(const struct policy_window *w, const struct pair *pair, struct findings *f)
+static void check_estimator(const struct policy_window *w, const struct pair *pair,
+                            struct findings *f)
 {
     AUTO_FREE char *field = pointer_join(w->pointer, "estimator");
-    struct finding what = { .code = "NC-ESTIMATOR", .path = pair->path, .field = field };
+    struct finding what = {.code = "NC-ESTIMATOR", .path = pair->path, .field = field};
 
     if (!field) {
         f->marks.failed = true;
@@ -69,7 +75,8 @@ static void check_estimator(const struct policy_window *w, const struct pair *pa
     what.current = pointer_get(pair->current, field);
     if (!what.baseline && !what.current)
         return;
-    if (!what.baseline || cJSON_IsNull(what.baseline) || !what.current || !exact_equal(what.baseline, what.current))
+    if (!what.baseline || cJSON_IsNull(what.baseline) || !what.current ||
+        !exact_equal(what.baseline, what.current))
         findings_reason(f, &what, "%s: the estimators differ", w->label ? w->label : w->pointer);
 }
 

@@ -20,14 +20,17 @@ struct arena {
 void arena_init(struct arena *a, size_t max);
 void arena_fini(struct arena *a); /* accepts zeroed */
 
-/* Zeroed memory aligned for any type; NULL when the cap or the heap is exhausted. size 0 gives a unique pointer. */
+/* Zeroed memory aligned for any type; NULL when the cap or the heap is exhausted. size 0 gives a
+ * unique pointer. */
 void *arena_alloc(struct arena *a, size_t size) MUST_CHECK;
 /* n * size with overflow check. */
 void *arena_calloc(struct arena *a, size_t n, size_t size) MUST_CHECK;
 /* NUL-terminated copies; NULL as above. */
 char *arena_strdup(struct arena *a, const char *s) MUST_CHECK;
-char *arena_memdup(struct arena *a, const void *p, size_t len) MUST_CHECK; /* adds a NUL after the copy */
-char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3))) MUST_CHECK;
+/* adds a NUL after the copy */
+char *arena_memdup(struct arena *a, const void *p, size_t len) MUST_CHECK;
+char *arena_printf(struct arena *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3))) MUST_CHECK;
 /* err_set(e, ERR_LIMIT, "arena.full", …); for the one-line `if (!p) return arena_full(e);` */
 int arena_full(struct err *e);
 

@@ -45,6 +45,7 @@ static inline int fd_steal(int *fd)
 }
 
 #define MUST_CHECK __attribute__((warn_unused_result))
-/* Ignores a MUST_CHECK result on purpose (gcc does not accept a cast to void); say why beside it. */
+/* Ignores a MUST_CHECK result on purpose (gcc does not accept a cast to void); say why beside it.
+ */
 #define IGNORE(expr) ((void) !(expr))
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

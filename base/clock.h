@@ -1,4 +1,5 @@
-/* clock: durations are monotonic, stamps are realtime UTC; never subtract stamps to get a duration. */
+/* clock: durations are monotonic, stamps are realtime UTC; never subtract stamps to get a duration.
+ */
 #pragma once
 
 #include <stdbool.h>

@@ -29,16 +29,20 @@ struct err {
     char text[ERR_TEXT_MAX];
 };
 
-#define ERR_INIT { .kind = ERR_NONE, .code = "", .text = "" }
+#define ERR_INIT                                                                                   \
+    {                                                                                              \
+        .kind = ERR_NONE, .code = "", .text = ""                                                   \
+    }
 
-/* Fills *e (e may be NULL) and returns -1. Text longer than ERR_TEXT_MAX is cut at a UTF-8 border. */
+/* Fills *e (e may be NULL) and returns -1. Text longer than ERR_TEXT_MAX is cut at a UTF-8 border.
+ */
 int err_set(struct err *e, enum err_kind kind, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5), cold));
 
 /* Puts "context: " before the text of an already filled *e; returns -1. */
 int err_wrap(struct err *e, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* Fills *e from errno: ENOSPC/EDQUOT → ERR_NOSPACE, ENOENT → ERR_NOTFOUND, ENOMEM → ERR_NOMEM, else ERR_SYS;
- * the text is "<what>: <errno description>". Returns -1. */
+/* Fills *e from errno: ENOSPC/EDQUOT → ERR_NOSPACE, ENOENT → ERR_NOTFOUND, ENOMEM → ERR_NOMEM, else
+ * ERR_SYS; the text is "<what>: <errno description>". Returns -1. */
 int err_errno(struct err *e, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));

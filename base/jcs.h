@@ -1,4 +1,5 @@
-/* jcs: JSON Canonicalization Scheme (RFC 8785) of a parsed tree; for identity digests only, never for verifying signatures. */
+/* jcs: JSON Canonicalization Scheme (RFC 8785) of a parsed tree; for identity digests only, never
+ * for verifying signatures. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -19,7 +19,8 @@ bool num_mul(size_t a, size_t b, size_t *out) MUST_CHECK;
 bool num_parse_u64(const char *s, size_t len, uint64_t max, uint64_t *out) MUST_CHECK;
 /* Optional '-', then as above. */
 bool num_parse_i64(const char *s, size_t len, int64_t *out) MUST_CHECK;
-/* The JSON number grammar (RFC 8259 §6), correctly rounded; false on grammar or overflow to infinity. */
+/* The JSON number grammar (RFC 8259 §6), correctly rounded; false on grammar or overflow to
+ * infinity. */
 bool num_parse_double(const char *s, size_t len, double *out) MUST_CHECK;
 /* True if the text has neither '.', 'e' nor 'E' (given the JSON grammar already holds). */
 bool num_is_integer_literal(const char *s, size_t len);
@@ -27,7 +28,8 @@ bool num_is_integer_literal(const char *s, size_t len);
 /* Shortest text that reads back as the same double, in ECMAScript's Number::toString form
  * (RFC 8785 §3.2.2.3). Finite only (asserted). Returns the length. */
 size_t num_double_shortest(double v, char out[NUM_DOUBLE_TEXT]);
-/* Equality on doubles said on purpose (same value; NaN unequal); keeps -Wfloat-equal on elsewhere. */
+/* Equality on doubles said on purpose (same value; NaN unequal); keeps -Wfloat-equal on elsewhere.
+ */
 bool num_same(double a, double b);
 /* Integral, and |v| ≤ 2^53-1. */
 bool num_is_safe_integer(double v);

@@ -12,23 +12,30 @@
 bool text_is_utf8(const char *s, size_t len); /* RFC 3629: no overlong, no surrogates, ≤ U+10FFFF */
 /* Bytes of the well-formed sequence that s starts with (1 to 4), 0 when it starts with none. */
 size_t text_utf8_length(const char *s, size_t len);
-/* Bytes that s begins with and that a JSON string holds as they are: printable ASCII (U+007F too) but '"' and '\\'. */
+/* Bytes that s begins with and that a JSON string holds as they are: printable ASCII (U+007F too)
+ * but '"' and '\\'. */
 size_t text_plain_length(const char *s, size_t len);
-bool text_is_hex(const char *s, size_t len);  /* lower case only */
+bool text_is_hex(const char *s, size_t len);                /* lower case only */
 void text_hex(const uint8_t *bytes, size_t len, char *out); /* writes 2·len + NUL */
-bool text_unhex(const char *s, size_t len, uint8_t *out) MUST_CHECK; /* lower case only, len even, writes len/2 */
+/* lower case only, len even, writes len/2 */
+bool text_unhex(const char *s, size_t len, uint8_t *out) MUST_CHECK;
 
-size_t text_base64_size(size_t len);                       /* bytes text_base64 writes, NUL included */
+/* bytes text_base64 writes, NUL included */
+size_t text_base64_size(size_t len);
 void text_base64(const uint8_t *p, size_t len, char *out); /* standard alphabet, padded, NUL */
-/* Standard or URL-safe alphabet (not both in one text), padding required or absent consistently, no white space,
- * zero trailing bits (DSSE protocol: verifiers accept both alphabets). out holds at least len/4*3+3 bytes. */
+/* Standard or URL-safe alphabet (not both in one text), padding required or absent consistently, no
+ * white space, zero trailing bits (DSSE protocol: verifiers accept both alphabets). out holds at
+ * least len/4*3+3 bytes. */
 bool text_unbase64(const char *s, size_t len, uint8_t *out, size_t *out_len) MUST_CHECK;
 
-bool text_is_slug(const char *s);    /* gates: [a-z0-9][a-z0-9-]{0,62} */
-bool text_is_name(const char *s);    /* owner, repository, runner, token names: [A-Za-z0-9_][A-Za-z0-9._-]{0,63}, no ".." */
-bool text_is_project(const char *s); /* owner/name, both text_is_name, name not ending .json .txt .md .git */
-bool text_is_run_id(const char *s);  /* YYYYMMDDThhmmssZ-xxxxxxxx, a real date */
-/* Damerau-Levenshtein nearest of n candidates within distance ≤ 2 (≤ 1 for words under 4 letters), else NULL: "did you mean". */
+bool text_is_slug(const char *s); /* gates: [a-z0-9][a-z0-9-]{0,62} */
+/* owner, repository, runner, token names: [A-Za-z0-9_][A-Za-z0-9._-]{0,63}, no ".." */
+bool text_is_name(const char *s);
+/* owner/name, both text_is_name, name not ending .json .txt .md .git */
+bool text_is_project(const char *s);
+bool text_is_run_id(const char *s); /* YYYYMMDDThhmmssZ-xxxxxxxx, a real date */
+/* Damerau-Levenshtein nearest of n candidates within distance ≤ 2 (≤ 1 for words under 4 letters),
+ * else NULL: "did you mean". */
 const char *text_nearest(const char *word, const char *const *candidates, size_t n);
 /* Shell-style pattern with '*' only (environment names: "MIMALLOC_*"). */
 bool text_glob(const char *pattern, const char *s);

@@ -117,8 +117,7 @@ static bool holds(const cJSON *list, const char *text)
 {
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         if (cJSON_IsString(item) && strcmp(item->valuestring, text) == 0)
             return true;
     }
@@ -139,8 +138,7 @@ static int check_patterns(const struct manifest *m, const struct definition *d, 
     const cJSON *item = NULL;
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        cJSON_ArrayForEach(item, lists[i])
-        {
+        cJSON_ArrayForEach(item, lists[i]) {
             if (cJSON_IsString(item) && !holds(stated, item->valuestring))
                 return err_set(e, ERR_TRUST, "agreement.reject",
                                "the definition rejects %.100s, the manifest's rejected_patterns do "
@@ -148,8 +146,7 @@ static int check_patterns(const struct manifest *m, const struct definition *d, 
                                item->valuestring);
         }
     }
-    cJSON_ArrayForEach(item, stated)
-    {
+    cJSON_ArrayForEach(item, stated) {
         bool known = false;
 
         for (size_t i = 0; i < ARRAY_LEN(lists); i++)
@@ -224,8 +221,7 @@ static int place_of(const cJSON *list, const char *name)
     const cJSON *item = NULL;
     int i = 0;
 
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         if (cJSON_IsString(item) && strcmp(item->valuestring, name) == 0)
             return i;
         i++;
@@ -237,8 +233,7 @@ static bool seen(const cJSON *markers, const char *phase)
 {
     const cJSON *marker = NULL;
 
-    cJSON_ArrayForEach(marker, markers)
-    {
+    cJSON_ArrayForEach(marker, markers) {
         const char *name = pointer_text(marker, "/phase");
 
         if (name && strcmp(name, phase) == 0)
@@ -252,8 +247,7 @@ static int check_order(const cJSON *markers, const cJSON *list, struct err *e)
     const cJSON *marker = NULL;
     int last = -1;
 
-    cJSON_ArrayForEach(marker, markers)
-    {
+    cJSON_ArrayForEach(marker, markers) {
         const char *name = pointer_text(marker, "/phase");
         int place = name ? place_of(list, name) : -1;
 
@@ -281,15 +275,13 @@ static int check_markers(const struct manifest *m, const struct definition *d, s
         return -1;
     if (from && strcmp(from, "report") == 0)
         return 0;
-    cJSON_ArrayForEach(item, json_get(phases, "required"))
-    {
+    cJSON_ArrayForEach(item, json_get(phases, "required")) {
         if (cJSON_IsString(item) && !seen(markers, item->valuestring))
             return err_set(e, ERR_TRUST, "agreement.phase",
                            "status PASS without the required phase marker '%.100s'",
                            item->valuestring);
     }
-    cJSON_ArrayForEach(item, json_get(d->experiment, "conditioning"))
-    {
+    cJSON_ArrayForEach(item, json_get(d->experiment, "conditioning")) {
         const char *name = pointer_text(item, "/name");
 
         if (name && !json_get(item, "command") && !json_get(item, "proof") && !seen(markers, name))

@@ -33,7 +33,7 @@ struct agreement_reader {
 
 /* ERR_TRUST with the first thing in which the manifest differs from environment.json, host.json and
  * the definition's host limits, the times in them, what was executed, the files that every run
- * leaves, the report as the program wrote it, the reports' windows, the reports that prove conditioning steps, and the baseline's snapshot;
- * other errors are the reader's. */
+ * leaves, the report as the program wrote it, the reports' windows, the reports that prove
+ * conditioning steps, and the baseline's snapshot; other errors are the reader's. */
 int agreement_files(const struct manifest *m, const struct definition *d,
                     const struct agreement_reader *reader, struct err *e) MUST_CHECK;

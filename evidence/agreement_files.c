@@ -51,8 +51,8 @@ static int differs(const char *field, const cJSON *stated, const char *other, co
 }
 
 /* Two values, or the first member in which two objects differ. */
-int agreement_compare(const char *field, const cJSON *stated, const char *other,
-                      const cJSON *found, struct err *e)
+int agreement_compare(const char *field, const cJSON *stated, const char *other, const cJSON *found,
+                      struct err *e)
 {
     char place[160];
     const cJSON *item = NULL;
@@ -61,15 +61,13 @@ int agreement_compare(const char *field, const cJSON *stated, const char *other,
         return 0;
     if (!cJSON_IsObject(stated) || !cJSON_IsObject(found))
         return differs(field, stated, other, found, e);
-    cJSON_ArrayForEach(item, stated)
-    {
+    cJSON_ArrayForEach(item, stated) {
         if (same(item, json_get(found, item->string)))
             continue;
         (void) snprintf(place, sizeof place, "%s/%.60s", field, item->string); /* cut, it tells */
         return differs(place, item, other, json_get(found, item->string), e);
     }
-    cJSON_ArrayForEach(item, found)
-    {
+    cJSON_ArrayForEach(item, found) {
         if (same(item, json_get(stated, item->string)))
             continue;
         (void) snprintf(place, sizeof place, "%s/%.60s", field, item->string); /* cut, it tells */
@@ -91,8 +89,7 @@ static bool matches(const cJSON *patterns, const char *name)
 {
     const cJSON *pattern = NULL;
 
-    cJSON_ArrayForEach(pattern, patterns)
-    {
+    cJSON_ArrayForEach(pattern, patterns) {
         if (cJSON_IsString(pattern) && text_glob(pattern->valuestring, name))
             return true;
     }
@@ -131,8 +128,7 @@ static int check_passed(const struct manifest *m, const char *half, const cJSON 
 
     if (!cJSON_IsObject(passed))
         return differs("environment", NULL, "environment.json", passed, e);
-    cJSON_ArrayForEach(item, passed)
-    {
+    cJSON_ArrayForEach(item, passed) {
         bool allowed = matches(json_get(env, "allow"), item->string);
 
         if (allowed && cJSON_IsString(item) && !matches(rejected, item->string))
@@ -197,8 +193,9 @@ static int check_environment(const struct manifest *m, const struct definition *
                           : check_variables(m, "program", pointer_get(d->experiment, "/run/env"),
                                             run, ran, e) < 0)
         return cJSON_IsNull(ran) ? differs("environment", ran, "environment.json", run, e) : -1;
-    return agreement_compare("build/rejected_patterns", pointer_get(m->document, "/build/rejected_patterns"),
-                   "environment.json", json_get(record, "rejected_patterns"), e);
+    return agreement_compare("build/rejected_patterns",
+                             pointer_get(m->document, "/build/rejected_patterns"),
+                             "environment.json", json_get(record, "rejected_patterns"), e);
 }
 
 static int check_host(const struct manifest *m, const struct definition *d,
@@ -218,8 +215,8 @@ static int check_host(const struct manifest *m, const struct definition *d,
         char field[32];
 
         (void) snprintf(field, sizeof field, "%s/%s", keys[i][0], keys[i][1]); /* fits */
-        if (agreement_compare(field, json_get(json_get(m->document, keys[i][0]), keys[i][1]), "host.json",
-                    json_get(host, keys[i][1]), e) < 0)
+        if (agreement_compare(field, json_get(json_get(m->document, keys[i][0]), keys[i][1]),
+                              "host.json", json_get(host, keys[i][1]), e) < 0)
             return -1;
     }
     return agreement_run(m, d, host, reader, e);
@@ -248,8 +245,8 @@ static int check_row(const cJSON *window, const cJSON *row, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         (void) snprintf(field, sizeof field, "coverage of window %.60s, %s,", window->string,
                         keys[i][1]); /* fits */
-        if (agreement_compare(field, json_get(row, keys[i][1]), "the report", json_get(window, keys[i][0]),
-                    e) < 0)
+        if (agreement_compare(field, json_get(row, keys[i][1]), "the report",
+                              json_get(window, keys[i][0]), e) < 0)
             return -1;
     }
     return 0;
@@ -306,8 +303,7 @@ static int check_proofs(const struct manifest *m, const struct definition *d,
 
     if (m->status != MANIFEST_PASS)
         return 0;
-    cJSON_ArrayForEach(step, json_get(d->experiment, "conditioning"))
-    {
+    cJSON_ArrayForEach(step, json_get(d->experiment, "conditioning")) {
         AUTO_JSON cJSON *report = NULL;
         const cJSON *proof = json_get(step, "proof");
         const cJSON *name = json_get(proof, "report");

@@ -9,8 +9,8 @@
 #include "experiment/definition.h"
 
 /* Two values, or the first member in which two objects differ: ERR_TRUST with both. */
-int agreement_compare(const char *field, const cJSON *stated, const char *other,
-                      const cJSON *found, struct err *e) MUST_CHECK;
+int agreement_compare(const char *field, const cJSON *stated, const char *other, const cJSON *found,
+                      struct err *e) MUST_CHECK;
 /* A member that must be there, parsed; caller frees. */
 int agreement_member(const struct agreement_reader *reader, const char *name, cJSON **out,
                      struct err *e) MUST_CHECK;

@@ -70,8 +70,8 @@ static int check_quiet(const struct manifest *m, const struct definition *d, str
 
     if (host_breaks(limits, pointer_get(m->document, "/machine/facts"),
                     pointer_get(m->document, "/machine/readings"), why, sizeof why))
-        return err_set(e, ERR_TRUST, "agreement.host", "the machine is not what the gate demands: %s",
-                       why);
+        return err_set(e, ERR_TRUST, "agreement.host",
+                       "the machine is not what the gate demands: %s", why);
     if (!program_ran(m))
         return 0;
     if (interference_breaks(quiet, pointer_get(m->document, "/interference/before"), true, why,
@@ -107,8 +107,7 @@ static int check_markers(const struct manifest *m, double wall_ms, struct err *e
     const cJSON *marker = NULL;
     double last = 0;
 
-    cJSON_ArrayForEach(marker, json_get(m->document, "phase_markers"))
-    {
+    cJSON_ArrayForEach(marker, json_get(m->document, "phase_markers")) {
         double at = json_get(marker, "elapsed_ms")->valuedouble;
         char what[120];
 
@@ -142,22 +141,23 @@ static int check_samples(const struct agreement_reader *reader, double wall_ms, 
     return 0;
 }
 
-/* Both looks at the machine lie within the run, and the second one lasted as long as the program. */
+/* Both looks at the machine lie within the run, and the second one lasted as long as the program.
+ */
 static int check_looks(const struct manifest *m, double wall_ms, double lasted_ms, struct err *e)
 {
     const cJSON *before = pointer_get(m->document, "/interference/before/secs");
     const cJSON *during = pointer_get(m->document, "/interference/during/secs");
     const char *run = "the run lasted";
 
-    if (cJSON_IsNumber(before) && outlasts("interference.before says",
-                                           before->valuedouble * 1e3, run, lasted_ms, e) < 0)
+    if (cJSON_IsNumber(before) &&
+        outlasts("interference.before says", before->valuedouble * 1e3, run, lasted_ms, e) < 0)
         return -1;
     if (!cJSON_IsNumber(during))
         return 0;
     if (outlasts("interference.during says", during->valuedouble * 1e3, run, lasted_ms, e) < 0)
         return -1;
-    return outlasts("host.json says that the program ran for", wall_ms,
-                    "interference.during says", during->valuedouble * 1e3, e);
+    return outlasts("host.json says that the program ran for", wall_ms, "interference.during says",
+                    during->valuedouble * 1e3, e);
 }
 
 static int check_run_times(const struct manifest *m, const cJSON *host,
@@ -206,8 +206,7 @@ static int check_mapped(const struct manifest *m, const struct definition *d, co
 
     if (!program_ran(m) || m->status != MANIFEST_PASS || !stated)
         return 0;
-    cJSON_ArrayForEach(item, pointer_get(m->document, "/executable/mapped"))
-    {
+    cJSON_ArrayForEach(item, pointer_get(m->document, "/executable/mapped")) {
         const char *name = pointer_text(item, "/name");
         const char *hex = pointer_text(item, "/sha256");
         bool same = strcmp(hex, stated) == 0;

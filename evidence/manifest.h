@@ -72,9 +72,9 @@ struct manifest {
     size_t n_files;
     struct digest digest; /* SHA-256 of the manifest's bytes */
     bool has_executable;
-    bool dirty;     /* source.start.dirty or source.end.dirty, or ignored files lay there */
+    bool dirty;       /* source.start.dirty or source.end.dirty, or ignored files lay there */
     uint64_t ignored; /* source.ignored */
-    bool unchanged; /* source.unchanged, and true: start and end agree */
+    bool unchanged;   /* source.unchanged, and true: start and end agree */
 };
 
 /* Parses and checks shape and inner coherence (status against its parts, run id, start ≤ end, file

@@ -193,8 +193,8 @@ int private_key_load(const char *path, struct private_key **out, struct err *e)
                      "'%s' holds a public key; the private one is wanted", path);
     else if (st.st_mode & (S_IRWXG | S_IRWXO))
         rc = err_set(e, ERR_TRUST, "key.mode",
-                       "'%s' can be read by others (mode %04o): chmod 600 it", path,
-                       (unsigned) (st.st_mode & 07777));
+                     "'%s' can be read by others (mode %04o): chmod 600 it", path,
+                     (unsigned) (st.st_mode & 07777));
     else if (private_key_parse(text, len, out, e) < 0)
         rc = err_wrap(e, "'%s'", path);
     explicit_bzero(text, sizeof text);

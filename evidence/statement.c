@@ -206,8 +206,7 @@ static int holds_members(const char *place, const cJSON *have, const cJSON *want
 {
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, want)
-    {
+    cJSON_ArrayForEach(item, want) {
         const cJSON *found = json_get(have, item->string);
         char name[PLACE_SIZE];
 

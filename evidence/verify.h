@@ -21,10 +21,10 @@ struct evidence;
 
 struct verify_input {
     int archive_fd; /* regular file; read by pread, offset untouched */
-    const struct digest
-        *archive_digest; /* what the caller believes it is, or NULL; another one is IN-HASH */
-    const struct archive_index
-        *index; /* made while receiving (evidence/verify_stream.h), or NULL: one pass here */
+    /* What the caller believes it is, or NULL; another one is IN-HASH. */
+    const struct digest *archive_digest;
+    /* Made while receiving (evidence/verify_stream.h), or NULL: one pass here. */
+    const struct archive_index *index;
     const char *envelope; /* DSSE JSON bytes; NULL or empty: IN-SIGNATURE */
     size_t envelope_len;
     const struct keyring *keyring; /* empty: IN-KEY */

@@ -23,8 +23,8 @@ struct archive_member {
 
 /* Immutable once finished; may be shared between threads. */
 struct archive_index {
-    struct archive_member
-        *members; /* [0] is manifest.json, then byte order; empty when problem is set */
+    /* [0] is manifest.json, then byte order; empty when problem is set. */
+    struct archive_member *members;
     size_t n;
     uint64_t size; /* of the archive in bytes */
     struct digest digest;

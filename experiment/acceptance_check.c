@@ -32,7 +32,9 @@ static bool is_small(const cJSON *j, size_t depth, size_t *nodes, size_t *bytes)
         *bytes += strlen(j->valuestring);
         return strlen(j->valuestring) <= SHOWN_TEXT;
     }
-    cJSON_ArrayForEach(item, j) if (!is_small(item, depth + 1, nodes, bytes)) return false;
+    cJSON_ArrayForEach(item, j)
+        if (!is_small(item, depth + 1, nodes, bytes))
+            return false;
     return *bytes <= SHOWN_BYTES;
 }
 

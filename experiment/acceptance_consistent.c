@@ -81,8 +81,7 @@ static void check_copies(struct checks *c, const cJSON *paths, double expected,
 {
     const cJSON *path = NULL;
 
-    cJSON_ArrayForEach(path, paths)
-    {
+    cJSON_ArrayForEach(path, paths) {
         double copy = 0;
 
         if (read_number(c, path->valuestring, &copy, p) &&
@@ -97,8 +96,7 @@ int checks_consistent(struct checks *c, const cJSON *accept, struct err *e)
     const cJSON *entry = NULL;
 
     (void) e;
-    cJSON_ArrayForEach(entry, json_get(accept, "consistent"))
-    {
+    cJSON_ArrayForEach(entry, json_get(accept, "consistent")) {
         struct tolerance tol = {.rel = check_number(entry, "rel_tolerance", 1e-9),
                                 .abs = check_number(entry, "abs_tolerance", 1e-8),
                                 .time = check_number(entry, "time_tolerance_secs", 1e-6)};

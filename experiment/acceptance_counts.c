@@ -39,8 +39,7 @@ static int check_equal(struct checks *c, const cJSON *entry, struct err *e)
 
     if (!name)
         return no_memory(e);
-    cJSON_ArrayForEach(path, paths)
-    {
+    cJSON_ArrayForEach(path, paths) {
         const cJSON *value = pointer_get(c->report, path->valuestring);
 
         if (!check_is_count(value))
@@ -74,8 +73,7 @@ static int check_sum(struct checks *c, const cJSON *entry, struct err *e)
         name = NULL;
         return no_memory(e);
     }
-    cJSON_ArrayForEach(path, parts)
-    {
+    cJSON_ArrayForEach(path, parts) {
         const cJSON *part = pointer_get(c->report, path->valuestring);
 
         valid = valid && check_is_count(part);
@@ -126,7 +124,8 @@ static void count_leaves(const cJSON *j, size_t depth, struct counters *out)
         if (depth > LIMIT_JSON_DEPTH)
             out->error = "the tree is too deep";
         else
-            cJSON_ArrayForEach(item, j) count_leaves(item, depth + 1, out);
+            cJSON_ArrayForEach(item, j)
+                count_leaves(item, depth + 1, out);
         return;
     }
     out->leaves++;
@@ -172,9 +171,9 @@ int checks_counts(struct checks *c, const cJSON *accept, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         const cJSON *entry = NULL;
 
-        cJSON_ArrayForEach(entry,
-                           json_get(accept, families[i].key)) if (families[i].check(c, entry, e) <
-                                                                  0) return -1;
+        cJSON_ArrayForEach(entry, json_get(accept, families[i].key))
+            if (families[i].check(c, entry, e) < 0)
+                return -1;
     }
     return 0;
 }

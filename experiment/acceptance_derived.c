@@ -30,8 +30,7 @@ static void compare_members(const cJSON *derived, const cJSON *reported, const c
 {
     const cJSON *d = NULL;
 
-    cJSON_ArrayForEach(d, derived)
-    {
+    cJSON_ArrayForEach(d, derived) {
         AUTO_FREE char *below = pointer_join(at, d->string);
 
         compare(d, json_get(reported, d->string), below ? below : at, p);

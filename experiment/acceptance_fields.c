@@ -94,8 +94,7 @@ int checks_fields(struct checks *c, const cJSON *accept, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         const cJSON *entry = NULL;
 
-        cJSON_ArrayForEach(entry, json_get(accept, families[i].key))
-        {
+        cJSON_ArrayForEach(entry, json_get(accept, families[i].key)) {
             const char *path = check_text(entry, "path");
 
             if (!pointer_is_pattern(path))

@@ -15,8 +15,7 @@ static void check_planned(const cJSON *markers, const cJSON *planned, struct pro
 {
     const cJSON *entry = NULL;
 
-    cJSON_ArrayForEach(entry, planned)
-    {
+    cJSON_ArrayForEach(entry, planned) {
         const char *phase = check_text(entry, "phase");
         double expected = check_number(entry, "elapsed", -1);
         struct phase_found found = phases_find_kind(markers, phase, "planned");
@@ -36,8 +35,7 @@ static void check_required(const cJSON *markers, const cJSON *required, struct p
 {
     const cJSON *phase = NULL;
 
-    cJSON_ArrayForEach(phase, required)
-    {
+    cJSON_ArrayForEach(phase, required) {
         struct phase_found found = phases_find_actual(markers, phase->valuestring);
 
         if (found.count == 0)
@@ -54,8 +52,7 @@ static void check_order(const cJSON *markers, const cJSON *names, struct problem
     const char *before = NULL;
     double last = 0;
 
-    cJSON_ArrayForEach(phase, names)
-    {
+    cJSON_ArrayForEach(phase, names) {
         struct phase_found found = phases_find_actual(markers, phase->valuestring);
 
         if (!found.valid) {
@@ -74,8 +71,7 @@ static void check_spans(const cJSON *markers, const cJSON *spans, struct problem
 {
     const cJSON *span = NULL;
 
-    cJSON_ArrayForEach(span, spans)
-    {
+    cJSON_ArrayForEach(span, spans) {
         struct phase_found from = phases_find_actual(markers, check_text(span, "from"));
         struct phase_found to = phases_find_actual(markers, check_text(span, "to"));
         double min = check_number(span, "min", 0);
@@ -102,9 +98,9 @@ static void check_rules(struct checks *c, const cJSON *rules)
         problems_add(&p, "%s", markers ? "not a list" : "absent");
     check_planned(markers, json_get(rules, "planned"), &p);
     check_required(markers, json_get(rules, "required"), &p);
-    cJSON_ArrayForEach(
-        kind, json_get(rules, "forbidden_kinds")) if (phases_has_kind(markers, kind->valuestring))
-        problems_add(&p, "a marker of the kind '%s' must not exist", kind->valuestring);
+    cJSON_ArrayForEach(kind, json_get(rules, "forbidden_kinds"))
+        if (phases_has_kind(markers, kind->valuestring))
+            problems_add(&p, "a marker of the kind '%s' must not exist", kind->valuestring);
     check_order(markers, json_get(rules, "monotonic"), &p);
     check_spans(markers, json_get(rules, "min_spans"), &p);
     checks_add_problems(c, check_name(rules, path), "phases", NULL, &p);
@@ -154,7 +150,8 @@ int checks_phases(struct checks *c, const cJSON *accept, struct err *e)
 
     if (rules)
         check_rules(c, rules);
-    cJSON_ArrayForEach(entry,
-                       json_get(accept, "bindings")) if (check_binding(c, entry, e) < 0) return -1;
+    cJSON_ArrayForEach(entry, json_get(accept, "bindings"))
+        if (check_binding(c, entry, e) < 0)
+            return -1;
     return 0;
 }

@@ -114,8 +114,7 @@ static int compare_totals(struct recompute *r, struct err *e)
 
     if (stats_interval(s->t_secs, s->n, &interval, e) < 0)
         return -1;
-    cJSON_ArrayForEach(field, json_get(r->rules, "totals"))
-    {
+    cJSON_ArrayForEach(field, json_get(r->rules, "totals")) {
         if (is(field, "sample-count"))
             compare(r, field, count(s->n));
         else if (is(field, "interval"))
@@ -150,8 +149,7 @@ static int compare_tail(struct recompute *r, const cJSON *rules, struct err *e)
     }
     if (tail_evaluate(&r->samples, requested->valuedouble, r->boundary_factor, &tail, e) < 0)
         return -1;
-    cJSON_ArrayForEach(field, json_get(rules, "fields"))
-    {
+    cJSON_ArrayForEach(field, json_get(rules, "fields")) {
         if (is(field, "coverage"))
             compare(r, field, number(tail.coverage));
         else if (is(field, "sample-count"))
@@ -238,8 +236,9 @@ static bool wants_theil_sen(const cJSON *rules)
 {
     const cJSON *field = NULL;
 
-    cJSON_ArrayForEach(field,
-                       json_get(rules, "fields")) if (is(field, "theil-sen-per-hour")) return true;
+    cJSON_ArrayForEach(field, json_get(rules, "fields"))
+        if (is(field, "theil-sen-per-hour"))
+            return true;
     return false;
 }
 
@@ -278,8 +277,9 @@ static int compare_all(struct recompute *r, struct err *e)
     }
     if (compare_totals(r, e) < 0 || (tail && compare_tail(r, tail, e) < 0))
         return -1;
-    cJSON_ArrayForEach(window, json_get(r->rules, "windows")) if (compare_window(r, window, e) <
-                                                                  0) return -1;
+    cJSON_ArrayForEach(window, json_get(r->rules, "windows"))
+        if (compare_window(r, window, e) < 0)
+            return -1;
     return 0;
 }
 

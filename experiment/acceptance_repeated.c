@@ -14,8 +14,7 @@ static void check_exact(const cJSON *element, size_t index, const cJSON *rules, 
 {
     const cJSON *rule = NULL;
 
-    cJSON_ArrayForEach(rule, rules)
-    {
+    cJSON_ArrayForEach(rule, rules) {
         const char *path = check_text(rule, "path");
         const cJSON *actual = pointer_get(element, path);
 
@@ -44,8 +43,7 @@ static void check_starts(const cJSON *element, size_t index, const cJSON *rules,
 {
     const cJSON *rule = NULL;
 
-    cJSON_ArrayForEach(rule, rules)
-    {
+    cJSON_ArrayForEach(rule, rules) {
         const char *path = check_text(rule, "path");
         const cJSON *actual = pointer_get(element, path);
         AUTO_BUF struct buf expected;
@@ -68,8 +66,7 @@ static void check_series(const cJSON *element, size_t index, const cJSON *rules,
     const cJSON *rule = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(rule, rules)
-    {
+    cJSON_ArrayForEach(rule, rules) {
         const char *path = check_text(rule, "path");
         const cJSON *expected = at[n];
         const cJSON *actual = pointer_get(element, path);
@@ -91,8 +88,7 @@ static const cJSON **first_values(const cJSON *rules)
     const cJSON *rule = NULL;
     size_t i = 0;
 
-    cJSON_ArrayForEach(rule, rules)
-    {
+    cJSON_ArrayForEach(rule, rules) {
         const cJSON *values = json_get(rule, "values");
 
         if (at && i < n)
@@ -105,8 +101,7 @@ int checks_repeated(struct checks *c, const cJSON *accept, struct err *e)
 {
     const cJSON *entry = NULL;
 
-    cJSON_ArrayForEach(entry, json_get(accept, "repeated"))
-    {
+    cJSON_ArrayForEach(entry, json_get(accept, "repeated")) {
         const char *path = check_text(entry, "path");
         const cJSON *list = pointer_get(c->report, path);
         double count = check_number(entry, "count", 0);
@@ -124,8 +119,7 @@ int checks_repeated(struct checks *c, const cJSON *accept, struct err *e)
         else if (cJSON_GetArraySize(list) != (int) count)
             problems_add(&p, "%d elements, %.0f expected", cJSON_GetArraySize(list), count);
         else
-            cJSON_ArrayForEach(element, list)
-            {
+            cJSON_ArrayForEach(element, list) {
                 check_exact(element, index, json_get(entry, "exact"), &p);
                 check_starts(element, index, json_get(entry, "starts_with"), &p);
                 check_series(element, index, series, at, &p);

@@ -71,7 +71,7 @@ static int classify(struct aligner *al, struct err *e)
 
 static void add_step(struct aligner *al, enum align_kind kind, size_t i, size_t j)
 {
-    al->out->steps[al->out->n++] = (struct align_step) {
+    al->out->steps[al->out->n++] = (struct align_step){
         .kind = kind,
         .baseline = kind == ALIGN_ADDED ? NULL : al->a[i].value,
         .current = kind == ALIGN_REMOVED ? NULL : al->b[j].value,
@@ -83,7 +83,7 @@ static void add_step(struct aligner *al, enum align_kind kind, size_t i, size_t 
 /* The member that tells an object from others of its list, or NULL. */
 static const cJSON *name_of(const cJSON *value)
 {
-    static const char *const keys[] = { "name", "id", "path", "key" };
+    static const char *const keys[] = {"name", "id", "path", "key"};
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         const cJSON *j = cJSON_IsObject(value) ? json_get(value, keys[i]) : NULL;
@@ -101,8 +101,7 @@ static bool renamed(const struct element *a, const struct element *b)
 
     if (strcmp(a->name->string, b->name->string) != 0 || count(a->value) != count(b->value))
         return false;
-    cJSON_ArrayForEach(member, a->value)
-    {
+    cJSON_ArrayForEach(member, a->value) {
         const cJSON *other = json_get(b->value, member->string);
 
         if (!other || (member != a->name && !json_equal(member, other)))
@@ -124,7 +123,8 @@ static bool next_named(const struct aligner *al, size_t *i, size_t *j, size_t en
         return false;
     for (size_t x = *i; x < end_a; x++)
         for (size_t y = *j; y < end_b && al->a[x].name; y++)
-            if (al->b[y].name && strcmp(al->a[x].name->valuestring, al->b[y].name->valuestring) == 0) {
+            if (al->b[y].name &&
+                strcmp(al->a[x].name->valuestring, al->b[y].name->valuestring) == 0) {
                 *i = x;
                 *j = y;
                 return true;
@@ -132,7 +132,8 @@ static bool next_named(const struct aligner *al, size_t *i, size_t *j, size_t en
     return false;
 }
 
-/* Elements between two told ones that no name joins: changed in turn where that may be; the rest is one-sided. */
+/* Elements between two told ones that no name joins: changed in turn where that may be; the rest is
+ * one-sided. */
 static void tell_unnamed(struct aligner *al, size_t end_a, size_t end_b)
 {
     while (al->gap_a < end_a || al->gap_b < end_b) {
@@ -243,12 +244,14 @@ static void walk_ahead(struct aligner *al, const struct part *p)
 
 static int walk(struct aligner *al, struct err *e)
 {
-    struct part p = { .end_a = al->n, .end_b = al->m };
+    struct part p = {.end_a = al->n, .end_b = al->m};
     size_t tail = 0;
 
-    for (; p.from_a < p.end_a && p.from_b < p.end_b && same(al, p.from_a, p.from_b); p.from_a++, p.from_b++)
+    for (; p.from_a < p.end_a && p.from_b < p.end_b && same(al, p.from_a, p.from_b);
+         p.from_a++, p.from_b++)
         tell_equal(al, p.from_a, p.from_b);
-    for (; p.end_a > p.from_a && p.end_b > p.from_b && same(al, p.end_a - 1, p.end_b - 1); p.end_a--, p.end_b--)
+    for (; p.end_a > p.from_a && p.end_b > p.from_b && same(al, p.end_a - 1, p.end_b - 1);
+         p.end_a--, p.end_b--)
         tail++;
     if (p.end_a - p.from_a + 1 > TABLE_CELLS / (p.end_b - p.from_b + 1))
         walk_ahead(al, &p);
@@ -270,8 +273,8 @@ static void collect(const cJSON *list, struct element *out)
 
 int align_lists(const cJSON *baseline, const cJSON *current, struct alignment *out, struct err *e)
 {
-    AUTO_ALIGNMENT struct alignment made = { 0 };
-    struct aligner al = { .n = count(baseline), .m = count(current), .out = &made };
+    AUTO_ALIGNMENT struct alignment made = {0};
+    struct aligner al = {.n = count(baseline), .m = count(current), .out = &made};
     AUTO_FREE struct element *all = calloc(al.n + al.m + 1, sizeof *all);
 
     made.steps = calloc(al.n + al.m + 1, sizeof *made.steps);
@@ -292,5 +295,5 @@ int align_lists(const cJSON *baseline, const cJSON *current, struct alignment *o
 void alignment_fini(struct alignment *a)
 {
     free(a->steps);
-    *a = (struct alignment) { 0 };
+    *a = (struct alignment){0};
 }

@@ -40,7 +40,7 @@ static int settle(struct definition *d, struct err *e)
 /* Reserved because these words stand at a gate's place in addresses (decisions U27). */
 static bool gate_name_reserved(const char *name)
 {
-    static const char *const reserved[] = { "commit", "pull", "baselines", "h", "badge" };
+    static const char *const reserved[] = {"commit", "pull", "baselines", "h", "badge"};
 
     for (size_t i = 0; i < ARRAY_LEN(reserved); i++)
         if (strcmp(reserved[i], name) == 0)
@@ -51,11 +51,13 @@ static bool gate_name_reserved(const char *name)
 static int check_gate_name(const char *file, const struct yaml_node *node, struct err *e)
 {
     if (!text_is_slug(node->key))
-        return err_set(e, ERR_INPUT, "definition.gate",
-                       "%s:%zu:%zu: gate name '%.80s' must be [a-z0-9][a-z0-9-]*, at most 63 characters", file,
-                       node->key_line, node->key_column, node->key);
+        return err_set(
+            e, ERR_INPUT, "definition.gate",
+            "%s:%zu:%zu: gate name '%.80s' must be [a-z0-9][a-z0-9-]*, at most 63 characters", file,
+            node->key_line, node->key_column, node->key);
     if (gate_name_reserved(node->key))
-        return err_set(e, ERR_INPUT, "definition.gate", "%s:%zu:%zu: '%s' is a reserved word and can't name a gate", file,
+        return err_set(e, ERR_INPUT, "definition.gate",
+                       "%s:%zu:%zu: '%s' is a reserved word and can't name a gate", file,
                        node->key_line, node->key_column, node->key);
     return 0;
 }
@@ -81,21 +83,23 @@ static int split_halves(cJSON *gate, cJSON *experiment, cJSON *policy, struct er
 static const char *half_of(const char *key, size_t len)
 {
     for (size_t i = 0; i < schema_experiment.n_fields; i++)
-        if (strlen(schema_experiment.fields[i].key) == len && memcmp(schema_experiment.fields[i].key, key, len) == 0)
+        if (strlen(schema_experiment.fields[i].key) == len &&
+            memcmp(schema_experiment.fields[i].key, key, len) == 0)
             return "/experiment";
     for (size_t i = 0; i < schema_policy.n_fields; i++)
-        if (strlen(schema_policy.fields[i].key) == len && memcmp(schema_policy.fields[i].key, key, len) == 0)
+        if (strlen(schema_policy.fields[i].key) == len &&
+            memcmp(schema_policy.fields[i].key, key, len) == 0)
             return "/policy";
     return "";
 }
 
-/* Notes are collected under the gate's own pointers ("/run/timeout"); the document names the half as well. */
+/* Notes are collected under the gate's own pointers ("/run/timeout"); the document names the half
+ * as well. */
 static int place_notes(const cJSON *found, cJSON *notes, struct err *e)
 {
     const cJSON *note = NULL;
 
-    cJSON_ArrayForEach(note, found)
-    {
+    cJSON_ArrayForEach(note, found) {
         char key[1024];
         size_t len = strcspn(note->string + 1, "/");
         cJSON *copy = cJSON_Duplicate(note, true);
@@ -120,8 +124,8 @@ static cJSON *object_in(cJSON *parent, const char *key)
     return made;
 }
 
-static int gate_from_yaml(const char *file, const char *project, const struct yaml_node *node, struct definition *out,
-                          struct err *e)
+static int gate_from_yaml(const char *file, const char *project, const struct yaml_node *node,
+                          struct definition *out, struct err *e)
 {
     AUTO_JSON cJSON *found = cJSON_CreateObject();
     AUTO_JSON cJSON *gate = NULL;
@@ -159,16 +163,18 @@ static const struct yaml_node *member(const struct yaml_node *mapping, const cha
 
 static int check_top_keys(const char *file, const struct yaml_node *root, struct err *e)
 {
-    static const char *const known[] = { "version", "project", "gates" };
+    static const char *const known[] = {"version", "project", "gates"};
 
     if (root->kind != YAML_MAPPING)
-        return err_set(e, ERR_INPUT, "definition.type", "%s:1:1: expected a mapping with version and gates", file);
+        return err_set(e, ERR_INPUT, "definition.type",
+                       "%s:1:1: expected a mapping with version and gates", file);
     for (const struct yaml_node *n = root->first; n; n = n->next) {
         const char *near = text_nearest(n->key, known, ARRAY_LEN(known));
 
         if (!near || strcmp(near, n->key) != 0)
-            return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s%s%s", file, n->key_line,
-                           n->key_column, n->key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+            return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s%s%s",
+                           file, n->key_line, n->key_column, n->key, near ? "; did you mean '" : "",
+                           near ? near : "", near ? "'?" : "");
     }
     return 0;
 }
@@ -177,17 +183,20 @@ static int check_top_keys(const char *file, const struct yaml_node *root, struct
 static int check_version(const char *file, const struct yaml_node *version, struct err *e)
 {
     if (!version)
-        return err_set(e, ERR_INPUT, "definition.version", "%s:1:1: 'version: 1' is required", file);
+        return err_set(e, ERR_INPUT, "definition.version", "%s:1:1: 'version: 1' is required",
+                       file);
     if (version->kind != YAML_SCALAR)
-        return err_set(e, ERR_INPUT, "definition.version", "%s:%zu:%zu: 'version: 1' is required", file, version->line,
-                       version->column);
+        return err_set(e, ERR_INPUT, "definition.version", "%s:%zu:%zu: 'version: 1' is required",
+                       file, version->line, version->column);
     if (strcmp(version->text, "1") != 0)
-        return err_set(e, ERR_INPUT, "definition.version", "%s:%zu:%zu: 'version: 1' is required, not '%.40s'", file,
-                       version->line, version->column, version->text);
-    return version->plain ? 0
-                          : err_set(e, ERR_INPUT, "definition.version",
-                                    "%s:%zu:%zu: version is the number 1, without quotes: version: 1", file,
-                                    version->line, version->column);
+        return err_set(e, ERR_INPUT, "definition.version",
+                       "%s:%zu:%zu: 'version: 1' is required, not '%.40s'", file, version->line,
+                       version->column, version->text);
+    return version->plain
+               ? 0
+               : err_set(e, ERR_INPUT, "definition.version",
+                         "%s:%zu:%zu: version is the number 1, without quotes: version: 1", file,
+                         version->line, version->column);
 }
 
 static int check_top(const char *file, const struct yaml_node *root, struct err *e)
@@ -203,14 +212,16 @@ static int check_top(const char *file, const struct yaml_node *root, struct err 
         return -1;
     project = member(root, "project");
     if (project && (project->kind != YAML_SCALAR || !text_is_project(project->text)))
-        return err_set(e, ERR_INPUT, "definition.project", "%s:%zu:%zu: project must be owner/name", file, project->line,
-                       project->column);
+        return err_set(e, ERR_INPUT, "definition.project", "%s:%zu:%zu: project must be owner/name",
+                       file, project->line, project->column);
     gates = member(root, "gates");
     if (!gates || gates->kind != YAML_MAPPING || gates->count == 0)
-        return err_set(e, ERR_INPUT, "definition.gates", "%s:%zu:1: 'gates' must name at least one gate", file,
+        return err_set(e, ERR_INPUT, "definition.gates",
+                       "%s:%zu:1: 'gates' must name at least one gate", file,
                        gates ? gates->line : 1);
     if (gates->count > LIMIT_GATES)
-        return err_set(e, ERR_LIMIT, "definition.gates", "%s:%zu:1: more than %d gates", file, gates->line, LIMIT_GATES);
+        return err_set(e, ERR_LIMIT, "definition.gates", "%s:%zu:1: more than %d gates", file,
+                       gates->line, LIMIT_GATES);
     return 0;
 }
 
@@ -234,7 +245,8 @@ static int gates_from_yaml(const struct yaml_node *root, const char *project,
     return 0;
 }
 
-int definition_file_parse(const char *name, const char *bytes, size_t len, struct definition_file *out, struct err *e)
+int definition_file_parse(const char *name, const char *bytes, size_t len,
+                          struct definition_file *out, struct err *e)
 {
     return definition_file_parse_for(name, bytes, len, NULL, out, e);
 }
@@ -242,8 +254,8 @@ int definition_file_parse(const char *name, const char *bytes, size_t len, struc
 int definition_file_parse_for(const char *name, const char *bytes, size_t len, const char *project,
                               struct definition_file *out, struct err *e)
 {
-    AUTO_ARENA struct arena arena = { 0 };
-    struct definition_file made = { 0 };
+    AUTO_ARENA struct arena arena = {0};
+    struct definition_file made = {0};
     struct yaml_node *root = NULL;
 
     if (project && !text_is_project(project))
@@ -271,7 +283,7 @@ void definition_file_fini(struct definition_file *f)
         definition_fini(&f->gates[i]);
     free(f->gates);
     arena_fini(&f->arena);
-    *f = (struct definition_file){ 0 };
+    *f = (struct definition_file){0};
 }
 
 const struct definition *definition_file_gate(const struct definition_file *f, const char *gate)
@@ -288,8 +300,7 @@ static int check_notes(const cJSON *notes, struct err *e)
 {
     const cJSON *note = NULL;
 
-    cJSON_ArrayForEach(note, notes)
-    {
+    cJSON_ArrayForEach(note, notes) {
         const char *at = note->string;
         const struct schema *s = NULL;
         bool unhashed = false;
@@ -301,7 +312,8 @@ static int check_notes(const cJSON *notes, struct err *e)
         else
             s = schema_at(&schema_gate, at, &unhashed);
         if (!s || !unhashed)
-            return err_set(e, ERR_INPUT, "definition.notes", "/notes: '%.200s' is not an unhashed key", at);
+            return err_set(e, ERR_INPUT, "definition.notes",
+                           "/notes: '%.200s' is not an unhashed key", at);
         if (schema_check_leaf(s, note, at, e) < 0)
             return -1;
     }
@@ -310,14 +322,17 @@ static int check_notes(const cJSON *notes, struct err *e)
 
 static int check_document(const cJSON *document, struct err *e)
 {
-    static const char *const known[] = { "schema", "gate", "project", "experiment", "policy", "notes" };
+    static const char *const known[] = {"schema",     "gate",   "project",
+                                        "experiment", "policy", "notes"};
     const char *text = NULL;
     const cJSON *part = NULL;
 
-    if (json_only_keys(document, known, ARRAY_LEN(known), e) < 0 || json_get_string(document, "schema", &text, e) < 0)
+    if (json_only_keys(document, known, ARRAY_LEN(known), e) < 0 ||
+        json_get_string(document, "schema", &text, e) < 0)
         return -1;
     if (strcmp(text, DEFINITION_SCHEMA) != 0)
-        return err_set(e, ERR_INPUT, "definition.schema", "schema is '%.60s', expected " DEFINITION_SCHEMA, text);
+        return err_set(e, ERR_INPUT, "definition.schema",
+                       "schema is '%.60s', expected " DEFINITION_SCHEMA, text);
     if (json_get_string(document, "gate", &text, e) < 0)
         return -1;
     if (!text_is_slug(text) || gate_name_reserved(text))
@@ -326,12 +341,14 @@ static int check_document(const cJSON *document, struct err *e)
         if (json_get_string(document, "project", &text, e) < 0)
             return -1;
         if (!text_is_project(text))
-            return err_set(e, ERR_INPUT, "definition.project", "project '%.140s' is not owner/name", text);
+            return err_set(e, ERR_INPUT, "definition.project", "project '%.140s' is not owner/name",
+                           text);
     }
     if (json_get_object(document, "experiment", &part, e) < 0 ||
         schema_check(&schema_experiment, part, "/experiment", e) < 0)
         return -1;
-    if (json_get_object(document, "policy", &part, e) < 0 || schema_check(&schema_policy, part, "/policy", e) < 0)
+    if (json_get_object(document, "policy", &part, e) < 0 ||
+        schema_check(&schema_policy, part, "/policy", e) < 0)
         return -1;
     if (json_get_object(document, "notes", &part, e) < 0)
         return -1;
@@ -340,7 +357,7 @@ static int check_document(const cJSON *document, struct err *e)
 
 int definition_parse(const char *bytes, size_t len, struct definition *out, struct err *e)
 {
-    struct definition made = { 0 };
+    struct definition made = {0};
     int rc = 0;
 
     if (json_parse(bytes, len, NULL, &made.document, e) < 0 || check_document(made.document, e) < 0)
@@ -359,12 +376,12 @@ void definition_fini(struct definition *d)
     free(d->gate);
     free(d->project);
     json_free(d->document);
-    *d = (struct definition){ 0 };
+    *d = (struct definition){0};
 }
 
 int definition_write(const struct definition *d, char **out, size_t *out_len, struct err *e)
 {
-    AUTO_BUF struct buf b = { 0 };
+    AUTO_BUF struct buf b = {0};
 
     buf_init(&b, LIMIT_JSON_DOCUMENT);
     json_write(&b, d->document, JSON_PRETTY);
@@ -379,24 +396,28 @@ const cJSON *definition_note(const struct definition *d, const char *pointer)
     return json_get(d->notes, pointer);
 }
 
-/* Does the report say this where the pointer at `key` of the experiment leads? True when nothing is asked. */
-static bool report_says(const struct definition *d, const char *key, const cJSON *report, const char *text)
+/* Does the report say this where the pointer at `key` of the experiment leads? True when nothing is
+ * asked. */
+static bool report_says(const struct definition *d, const char *key, const cJSON *report,
+                        const char *text)
 {
     const cJSON *pointer = pointer_get(d->experiment, key);
-    const cJSON *said = pointer && cJSON_IsString(pointer) ? pointer_get(report, pointer->valuestring) : NULL;
+    const cJSON *said =
+        pointer && cJSON_IsString(pointer) ? pointer_get(report, pointer->valuestring) : NULL;
 
     return !pointer || (said && cJSON_IsString(said) && strcmp(said->valuestring, text) == 0);
 }
 
-const char *definition_report_misnames(const struct definition *d, const cJSON *report, const char *commit,
-                                       const char *fingerprint)
+const char *definition_report_misnames(const struct definition *d, const cJSON *report,
+                                       const char *commit, const char *fingerprint)
 {
     if (!report_says(d, "/run/report_commit", report, commit))
         return "commit";
     return report_says(d, "/run/report_fingerprint", report, fingerprint) ? NULL : "fingerprint";
 }
 
-static void add_difference(struct json_doc *doc, const char *at, const cJSON *baseline, const cJSON *current)
+static void add_difference(struct json_doc *doc, const char *at, const cJSON *baseline,
+                           const cJSON *current)
 {
     cJSON *row = json_add_object(doc, NULL, NULL);
 
@@ -407,7 +428,8 @@ static void add_difference(struct json_doc *doc, const char *at, const cJSON *ba
 
 /* Recursion is bounded: definitions are at most LIMIT_JSON_DEPTH deep. */
 /* NOLINTBEGIN(misc-no-recursion) */
-static int diff(struct json_doc *doc, const char *at, const cJSON *baseline, const cJSON *current, struct err *e)
+static int diff(struct json_doc *doc, const char *at, const cJSON *baseline, const cJSON *current,
+                struct err *e)
 {
     const cJSON *member = NULL;
 
@@ -417,8 +439,7 @@ static int diff(struct json_doc *doc, const char *at, const cJSON *baseline, con
         add_difference(doc, at, baseline, current);
         return 0;
     }
-    cJSON_ArrayForEach(member, baseline)
-    {
+    cJSON_ArrayForEach(member, baseline) {
         AUTO_FREE char *below = pointer_join(at, member->string);
 
         if (!below)
@@ -426,8 +447,7 @@ static int diff(struct json_doc *doc, const char *at, const cJSON *baseline, con
         if (diff(doc, below, member, json_get(current, member->string), e) < 0)
             return -1;
     }
-    cJSON_ArrayForEach(member, current)
-    {
+    cJSON_ArrayForEach(member, current) {
         AUTO_FREE char *below = pointer_join(at, member->string);
 
         if (!below)
@@ -441,7 +461,7 @@ static int diff(struct json_doc *doc, const char *at, const cJSON *baseline, con
 
 static int diff_halves(const cJSON *baseline, const cJSON *current, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc doc = { .root = cJSON_CreateArray() };
+    AUTO_JSON_DOC struct json_doc doc = {.root = cJSON_CreateArray()};
 
     if (!doc.root)
         return no_memory(e);
@@ -451,20 +471,21 @@ static int diff_halves(const cJSON *baseline, const cJSON *current, cJSON **out,
     return *out ? 0 : -1;
 }
 
-int definition_experiment_diff(const struct definition *baseline, const struct definition *current, cJSON **out,
-                               struct err *e)
+int definition_experiment_diff(const struct definition *baseline, const struct definition *current,
+                               cJSON **out, struct err *e)
 {
     return diff_halves(baseline->experiment, current->experiment, out, e);
 }
 
-int definition_policy_diff(const struct definition *baseline, const struct definition *current, cJSON **out, struct err *e)
+int definition_policy_diff(const struct definition *baseline, const struct definition *current,
+                           cJSON **out, struct err *e)
 {
     return diff_halves(baseline->policy, current->policy, out, e);
 }
 
 int definition_json_schema(cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d = { 0 };
+    AUTO_JSON_DOC struct json_doc d = {0};
     AUTO_JSON cJSON *gate = NULL;
     cJSON *properties = NULL, *part = NULL;
 
@@ -478,7 +499,8 @@ int definition_json_schema(cJSON **out, struct err *e)
     json_add_int(&d, json_add_object(&d, properties, "version"), "const", 1);
     part = json_add_object(&d, properties, "project");
     json_add_string(&d, part, "type", "string");
-    json_add_string(&d, part, "pattern", "^[A-Za-z0-9_][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*$");
+    json_add_string(&d, part, "pattern",
+                    "^[A-Za-z0-9_][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*$");
     part = json_add_object(&d, properties, "gates");
     json_add_string(&d, part, "type", "object");
     json_add_int(&d, part, "minProperties", 1);

@@ -32,7 +32,7 @@ static const struct yaml_node *child_at(const struct yaml_node *parent, const ch
 /* The two halves are the document's; a gate of cleanrun.yaml has their keys side by side. */
 static const char *below_half(const char *pointer)
 {
-    static const char *const halves[] = { "/experiment", "/policy" };
+    static const char *const halves[] = {"/experiment", "/policy"};
 
     for (size_t i = 0; i < ARRAY_LEN(halves); i++) {
         size_t len = strlen(halves[i]);
@@ -60,13 +60,14 @@ static const struct yaml_node *innermost(const struct yaml_node *gate, const cha
     return found;
 }
 
-const char *definition_place(const struct definition *d, const char *pointer, char out[DEFINITION_PLACE_SIZE])
+const char *definition_place(const struct definition *d, const char *pointer,
+                             char out[DEFINITION_PLACE_SIZE])
 {
     const struct yaml_node *n = d->source ? innermost(d->source, pointer) : NULL;
 
     if (n) /* what is too long is cut: it is for people */
-        (void) snprintf(out, DEFINITION_PLACE_SIZE, "%.240s:%zu:%zu", d->file, n->key ? n->key_line : n->line,
-                        n->key ? n->key_column : n->column);
+        (void) snprintf(out, DEFINITION_PLACE_SIZE, "%.240s:%zu:%zu", d->file,
+                        n->key ? n->key_line : n->line, n->key ? n->key_column : n->column);
     else
         (void) snprintf(out, DEFINITION_PLACE_SIZE, "%s", pointer);
     return out;

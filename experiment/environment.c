@@ -24,18 +24,15 @@ int environment_effective(const cJSON *record, cJSON **out, struct err *e)
     const cJSON *item = NULL;
 
     json_doc_init_object(&d);
-    cJSON_ArrayForEach(item, json_get(record, "defaults"))
-    {
+    cJSON_ArrayForEach(item, json_get(record, "defaults")) {
         if (!json_get(set, item->string) && !json_get(passed, item->string))
             json_add_copy(&d, NULL, item->string, item);
     }
-    cJSON_ArrayForEach(item, passed)
-    {
+    cJSON_ArrayForEach(item, passed) {
         if (!json_get(set, item->string))
             json_add_copy(&d, NULL, item->string, item);
     }
-    cJSON_ArrayForEach(item, set)
-    {
+    cJSON_ArrayForEach(item, set) {
         json_add_copy(&d, NULL, item->string, item);
     }
     *out = json_doc_take(&d, e);

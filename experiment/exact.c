@@ -16,8 +16,7 @@ bool exact_numbers(const cJSON *v)
         return fabs(v->valuedouble) <= LARGEST_EXACT; /* a NaN is not */
     if (!cJSON_IsArray(v) && !cJSON_IsObject(v))
         return true;
-    cJSON_ArrayForEach(item, v)
-    {
+    cJSON_ArrayForEach(item, v) {
         if (!exact_numbers(item))
             return false;
     }

@@ -1,6 +1,7 @@
 /*
- * exact: numbers that can be told apart. Beyond 2^53-1 different decimal texts are one double (9007199254740993.0 and
- * 9007199254740992.0), so equality there says nothing: such values are equal to none, not even to themselves.
+ * exact: numbers that can be told apart. Beyond 2^53-1 different decimal texts are one double
+ * (9007199254740993.0 and 9007199254740992.0), so equality there says nothing: such values are
+ * equal to none, not even to themselves.
  */
 #pragma once
 

@@ -49,8 +49,7 @@ bool host_breaks(const cJSON *limits, const cJSON *facts, const cJSON *readings,
 {
     const cJSON *limit = NULL;
 
-    cJSON_ArrayForEach(limit, limits)
-    {
+    cJSON_ArrayForEach(limit, limits) {
         const cJSON *fact = json_get(limit, "fact");
         const cJSON *reading = json_get(limit, "reading");
 
@@ -134,8 +133,7 @@ static void put_names(struct buf *out, const cJSON *others)
     const cJSON *other = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(other, others)
-    {
+    cJSON_ArrayForEach(other, others) {
         const cJSON *name = json_get(other, "name");
 
         if (cJSON_IsString(name))

@@ -1,7 +1,7 @@
 /*
- * host_rules: the definition's `host.limits` and `host.quiet` against what a runner read. The runner
- * refuses to measure, or to finish, where one is broken; whoever verifies a package asks the same of
- * the same numbers. What is not known is within no limit.
+ * host_rules: the definition's `host.limits` and `host.quiet` against what a runner read. The
+ * runner refuses to measure, or to finish, where one is broken; whoever verifies a package asks the
+ * same of the same numbers. What is not known is within no limit.
  */
 #pragma once
 

@@ -29,8 +29,7 @@ static struct phase_found find(const cJSON *markers, const char *phase, const ch
 
     if (!cJSON_IsArray(markers))
         return found;
-    cJSON_ArrayForEach(marker, markers)
-    {
+    cJSON_ArrayForEach(marker, markers) {
         const cJSON *elapsed = json_get(marker, "elapsed_ms");
 
         if (!text_is(marker, "phase", phase) ||
@@ -60,6 +59,8 @@ bool phases_has_kind(const cJSON *markers, const char *kind)
 
     if (!cJSON_IsArray(markers))
         return false;
-    cJSON_ArrayForEach(marker, markers) if (text_is(marker, "kind", kind)) return true;
+    cJSON_ArrayForEach(marker, markers)
+        if (text_is(marker, "kind", kind))
+            return true;
     return false;
 }

@@ -57,8 +57,7 @@ static const cJSON *array_at(const cJSON *array, const char *token)
 
     if (!num_parse_u64(token, strlen(token), INT32_MAX, &index))
         return NULL;
-    cJSON_ArrayForEach(item, array)
-    {
+    cJSON_ArrayForEach(item, array) {
         if (index-- == 0)
             return item;
     }
@@ -110,7 +109,7 @@ static void put_token(struct buf *b, const char *token)
 
 char *pointer_join(const char *base, const char *token)
 {
-    AUTO_BUF struct buf b = { 0 };
+    AUTO_BUF struct buf b = {0};
     size_t len = 0;
 
     buf_init(&b, LIMIT_CANONICAL);
@@ -158,7 +157,8 @@ static int found(struct expansion *x, const cJSON *value)
     return 0;
 }
 
-/* Every level of the recursion is a token of the pattern, of which pointer_ok allows POINTER_MAX_TOKENS. */
+/* Every level of the recursion is a token of the pattern, of which pointer_ok allows
+ * POINTER_MAX_TOKENS. */
 /* NOLINTBEGIN(misc-no-recursion) */
 static int visit(struct expansion *x, const cJSON *value, const char *p);
 
@@ -202,8 +202,7 @@ static int visit_sorted(struct expansion *x, const cJSON *parent, const char *p)
 
     if (!children)
         return no_memory(x->e);
-    cJSON_ArrayForEach(child, parent)
-    {
+    cJSON_ArrayForEach(child, parent) {
         if (have < n)
             children[have++] = child;
     }
@@ -213,7 +212,8 @@ static int visit_sorted(struct expansion *x, const cJSON *parent, const char *p)
         char index[24];
 
         (void) snprintf(index, sizeof index, "%zu", i);
-        if (visit_child(x, children[i], cJSON_IsObject(parent) ? children[i]->string : index, p) < 0)
+        if (visit_child(x, children[i], cJSON_IsObject(parent) ? children[i]->string : index, p) <
+            0)
             return -1;
     }
     return 0;
@@ -237,8 +237,7 @@ static int visit(struct expansion *x, const cJSON *value, const char *p)
         return 0;
     if (x->out)
         return visit_sorted(x, value, p);
-    cJSON_ArrayForEach(child, value)
-    {
+    cJSON_ArrayForEach(child, value) {
         if (visit(x, child, p) < 0)
             return -1;
     }
@@ -248,10 +247,12 @@ static int visit(struct expansion *x, const cJSON *value, const char *p)
 
 static int by_pointer(const void *a, const void *b)
 {
-    return strcmp(((const struct pointer_match *) a)->pointer, ((const struct pointer_match *) b)->pointer);
+    return strcmp(((const struct pointer_match *) a)->pointer,
+                  ((const struct pointer_match *) b)->pointer);
 }
 
-static int collect(struct expansion *x, const cJSON *root, const char *pattern, struct pointer_list *l)
+static int collect(struct expansion *x, const cJSON *root, const char *pattern,
+                   struct pointer_list *l)
 {
     l->items = calloc(x->total + 1, sizeof *l->items);
     l->sorted = calloc(x->total + 1, sizeof *l->sorted);
@@ -266,10 +267,11 @@ static int collect(struct expansion *x, const cJSON *root, const char *pattern, 
     return 0;
 }
 
-int pointer_expand(const cJSON *root, const char *pattern, size_t max, struct pointer_list *out, struct err *e)
+int pointer_expand(const cJSON *root, const char *pattern, size_t max, struct pointer_list *out,
+                   struct err *e)
 {
-    struct expansion x = { .e = e };
-    AUTO_POINTER_LIST struct pointer_list l = { 0 };
+    struct expansion x = {.e = e};
+    AUTO_POINTER_LIST struct pointer_list l = {0};
     int rc = 0;
 
     if (!pointer_ok(pattern))
@@ -293,7 +295,7 @@ int pointer_expand(const cJSON *root, const char *pattern, size_t max, struct po
         l.over = true;
     }
     *out = l;
-    l = (struct pointer_list) { 0 }; /* moved out */
+    l = (struct pointer_list){0}; /* moved out */
     return 0;
 }
 
@@ -322,7 +324,7 @@ void pointer_list_fini(struct pointer_list *l)
         free(l->items[i].pointer);
     free(l->items);
     free(l->sorted);
-    *l = (struct pointer_list){ 0 };
+    *l = (struct pointer_list){0};
 }
 
 /* The n-th token (from 1) that a '*' of the pattern matched in a plain pointer. */
@@ -356,7 +358,7 @@ static void cut_label(struct buf *out)
 
 char *pointer_label(const char *label, const char *pattern, const char *pointer)
 {
-    AUTO_BUF struct buf out = { 0 };
+    AUTO_BUF struct buf out = {0};
     size_t len = 0;
 
     buf_init(&out, LIMIT_CANONICAL);

@@ -7,8 +7,7 @@ const char *proof_break(const cJSON *proof, const cJSON *report, const char **ou
 {
     const cJSON *first = NULL, *item = NULL;
 
-    cJSON_ArrayForEach(item, json_get(proof, "equal"))
-    {
+    cJSON_ArrayForEach(item, json_get(proof, "equal")) {
         const cJSON *value = pointer_get(report, item->valuestring);
 
         *out_pointer = item->valuestring;
@@ -18,8 +17,7 @@ const char *proof_break(const cJSON *proof, const cJSON *report, const char **ou
             return "is not equal to the others";
         first = value;
     }
-    cJSON_ArrayForEach(item, json_get(proof, "values"))
-    {
+    cJSON_ArrayForEach(item, json_get(proof, "values")) {
         const cJSON *value = pointer_get(report, item->string);
 
         *out_pointer = item->string;

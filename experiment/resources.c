@@ -37,10 +37,8 @@ static bool is_bound(const cJSON *accept, const char *pointer, const char *phase
 {
     const cJSON *binding = NULL, *bound = NULL;
 
-    cJSON_ArrayForEach(binding, json_get(accept, "bindings"))
-    {
-        cJSON_ArrayForEach(bound, json_get(binding, "bounds"))
-        {
+    cJSON_ArrayForEach(binding, json_get(accept, "bindings")) {
+        cJSON_ArrayForEach(bound, json_get(binding, "bounds")) {
             const cJSON *value = json_get(bound, "value"), *name = json_get(bound, "phase");
 
             if (cJSON_IsString(value) && cJSON_IsString(name) &&
@@ -58,8 +56,7 @@ static bool find_stated(const struct definition *def, const cJSON *report,
 {
     const cJSON *accept = json_get(def->policy, "accept"), *entry = NULL;
 
-    cJSON_ArrayForEach(entry, json_get(json_get(accept, "recompute"), "windows"))
-    {
+    cJSON_ArrayForEach(entry, json_get(json_get(accept, "recompute"), "windows")) {
         const cJSON *from = json_get(entry, "requested_start");
         const cJSON *to = json_get(entry, "requested_end");
         const cJSON *start, *end;
@@ -241,8 +238,7 @@ int resources_derive_stated(const struct definition *d, const struct samples *s,
     if (write_totals(&doc, s, e) < 0)
         return -1;
     parent = json_add_object(&doc, NULL, "windows");
-    cJSON_ArrayForEach(entry, windows)
-    {
+    cJSON_ArrayForEach(entry, windows) {
         struct derived w = {.reason = "", .start = (double) NAN, .end = (double) NAN};
 
         window_rule_from(entry, &w.rule);
@@ -261,8 +257,7 @@ static bool read_column(const cJSON *array, size_t n, bool integer, double *out)
     const cJSON *j = NULL;
     size_t i = 0;
 
-    cJSON_ArrayForEach(j, array)
-    {
+    cJSON_ArrayForEach(j, array) {
         if (i == n || !cJSON_IsNumber(j) || !isfinite(j->valuedouble) ||
             (integer && !num_is_safe_integer(j->valuedouble)))
             return false;
@@ -282,7 +277,8 @@ int resources_embedded_samples(const cJSON *section, struct samples *out, const 
     size_t n = 0;
 
     *out_problem = "";
-    cJSON_ArrayForEach(j, t) n++;
+    cJSON_ArrayForEach(j, t)
+        n++;
     if (!cJSON_IsArray(t)) {
         *out_problem = "no_samples";
         return 0;

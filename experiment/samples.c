@@ -251,7 +251,8 @@ int samples_from_json(const cJSON *array, const struct samples_members *members,
     size_t row = 0;
     size_t n = 0;
 
-    cJSON_ArrayForEach(item, array) n++;
+    cJSON_ArrayForEach(item, array)
+        n++;
     if (!cJSON_IsArray(array) || n == 0)
         problem = "no_samples";
     else if (n > LIMIT_SAMPLES)
@@ -259,8 +260,7 @@ int samples_from_json(const cJSON *array, const struct samples_members *members,
     else if (samples_alloc(n, members->cpu != NULL, false, &s, e) < 0)
         return -1;
     if (problem[0] == '\0')
-        cJSON_ArrayForEach(item, array)
-        {
+        cJSON_ArrayForEach(item, array) {
             problem = read_object(item, members, &s, row++);
             if (problem[0] != '\0')
                 break;

@@ -27,7 +27,8 @@ static int wrong(const char *where, const char *expected, const cJSON *value, st
                    json_type_name(value));
 }
 
-static int check_number(const struct schema *s, const cJSON *value, const char *where, struct err *e)
+static int check_number(const struct schema *s, const cJSON *value, const char *where,
+                        struct err *e)
 {
     if (!cJSON_IsNumber(value))
         return wrong(where, s->type == SCHEMA_NUMBER ? "a number" : "an integer", value, e);
@@ -68,22 +69,25 @@ static int check_text(const struct schema *s, const char *text, const char *wher
             if (strcmp(s->words[i], text) == 0)
                 return 0;
         schema_list_words(s->words, words, sizeof words);
-        return err_set(e, ERR_INPUT, "definition.word", "%s: '%.80s' is not one of the allowed words: %s", where, text,
-                       words);
+        return err_set(e, ERR_INPUT, "definition.word",
+                       "%s: '%.80s' is not one of the allowed words: %s", where, text, words);
     case SCHEMA_POINTER:
         if (pointer_ok(text))
             return 0;
-        return err_set(e, ERR_INPUT, "definition.pointer", "%s: '%.80s' is not a JSON Pointer%s (RFC 6901)", where,
-                       text, *text == '/' ? "" : ": it begins with '/', like /results/p99");
+        return err_set(e, ERR_INPUT, "definition.pointer",
+                       "%s: '%.80s' is not a JSON Pointer%s (RFC 6901)", where, text,
+                       *text == '/' ? "" : ": it begins with '/', like /results/p99");
     case SCHEMA_RELNAME:
         if (relname_ok(text))
             return 0;
-        return err_set(e, ERR_INPUT, "definition.name", "%s: '%.80s' is not a safe relative name", where, text);
+        return err_set(e, ERR_INPUT, "definition.name", "%s: '%.80s' is not a safe relative name",
+                       where, text);
     case SCHEMA_SLUG:
         if (text_is_slug(text))
             return 0;
-        return err_set(e, ERR_INPUT, "definition.slug", "%s: '%.80s' must be [a-z0-9][a-z0-9-]*, at most 63 characters",
-                       where, text);
+        return err_set(e, ERR_INPUT, "definition.slug",
+                       "%s: '%.80s' must be [a-z0-9][a-z0-9-]*, at most 63 characters", where,
+                       text);
     case SCHEMA_STRING:
     case SCHEMA_BOOL:
     case SCHEMA_INTEGER:
@@ -125,7 +129,8 @@ int schema_check_leaf(const struct schema *s, const cJSON *value, const char *wh
     return err_set(e, ERR_INTERNAL, "definition.leaf", "%s: not a leaf type", where);
 }
 
-static int check_value(const struct schema *s, const cJSON *value, const char *where, struct err *e);
+static int check_value(const struct schema *s, const cJSON *value, const char *where,
+                       struct err *e);
 
 /* The pointer of a member; *out stays NULL when nobody wants to know (where is NULL). */
 static int place_of(const char *where, const char *token, char **out, struct err *e)
@@ -138,12 +143,12 @@ static int place_of(const char *where, const char *token, char **out, struct err
 
 /* Recursion is bounded: json_in refuses documents deeper than LIMIT_JSON_DEPTH. */
 /* NOLINTBEGIN(misc-no-recursion) */
-static int check_object(const struct schema *s, const cJSON *value, const char *where, struct err *e)
+static int check_object(const struct schema *s, const cJSON *value, const char *where,
+                        struct err *e)
 {
     const cJSON *member = NULL;
 
-    cJSON_ArrayForEach(member, value)
-    {
+    cJSON_ArrayForEach(member, value) {
         const struct schema_field *field = schema_field_find(s, member->string);
         AUTO_FREE char *at = NULL;
 
@@ -166,8 +171,7 @@ static int check_items(const struct schema *s, const cJSON *value, const char *w
     const cJSON *item = NULL;
     size_t index = 0;
 
-    cJSON_ArrayForEach(item, value)
-    {
+    cJSON_ArrayForEach(item, value) {
         char number[24] = "";
         AUTO_FREE char *at = NULL;
 
@@ -180,8 +184,8 @@ static int check_items(const struct schema *s, const cJSON *value, const char *w
             return -1;
     }
     if (index < s->min_items)
-        return err_set(e, ERR_INPUT, "definition.items", "%s: at least %zu needed, %zu given", where,
-                       s->min_items, index);
+        return err_set(e, ERR_INPUT, "definition.items", "%s: at least %zu needed, %zu given",
+                       where, s->min_items, index);
     return 0;
 }
 

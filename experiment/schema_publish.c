@@ -62,7 +62,8 @@ static void publish_leaf(struct json_doc *d, cJSON *into, const struct schema *s
     if (s->about)
         json_add_string(d, into, "description", s->about);
     if (s->type == SCHEMA_STRING) {
-        cJSON *types = json_add_array(d, into, "type"); /* YAML text may look like another scalar: [sleep, 5] */
+        /* YAML text may look like another scalar: [sleep, 5] */
+        cJSON *types = json_add_array(d, into, "type");
 
         json_add_string(d, types, NULL, "string");
         json_add_string(d, types, NULL, "number");
@@ -120,7 +121,7 @@ static void publish(struct json_doc *d, cJSON *into, const struct schema *s)
 
 int schema_to_json_schema(const struct schema *s, cJSON **out, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d = { 0 };
+    AUTO_JSON_DOC struct json_doc d = {0};
 
     json_doc_init_object(&d);
     publish(&d, d.root, s);

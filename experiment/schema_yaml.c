@@ -19,7 +19,8 @@ struct place {
 
 static int fail(struct place at, const char *code, const char *what, struct err *e)
 {
-    return err_set(e, ERR_INPUT, code, "%s:%zu:%zu: %s", at.file, at.node->line, at.node->column, what);
+    return err_set(e, ERR_INPUT, code, "%s:%zu:%zu: %s", at.file, at.node->line, at.node->column,
+                   what);
 }
 
 static const char *kind_name(enum yaml_kind kind)
@@ -55,7 +56,7 @@ static bool parse_duration(const char *text, double *out_ms)
     static const struct {
         const char *unit;
         uint64_t ms;
-    } units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
     size_t digits = strspn(text, "0123456789");
     uint64_t n = 0;
 
@@ -94,17 +95,18 @@ static int number_from(const struct schema *s, struct place at, cJSON **out, str
 
     if (s->type == SCHEMA_DURATION) {
         if (!parse_duration(text, &v))
-            return fail(at, "definition.duration", "expected a duration with its unit: 500ms, 95s, 10m or 1h", e);
+            return fail(at, "definition.duration",
+                        "expected a duration with its unit: 500ms, 95s, 10m or 1h", e);
         return deliver(cJSON_CreateNumber(v), out, e);
     }
     if (!at.node->plain || !num_parse_double(text, strlen(text), &v))
-        return fail(at, "definition.number", s->type == SCHEMA_INTEGER ? "expected an integer" : "expected a number",
-                    e);
+        return fail(at, "definition.number",
+                    s->type == SCHEMA_INTEGER ? "expected an integer" : "expected a number", e);
     if (s->type == SCHEMA_INTEGER && !num_is_safe_integer(v))
         return fail(at, "definition.number", "expected an integer within ±(2^53-1)", e);
     if (s->min < s->max && (v < s->min || v > s->max))
-        return err_set(e, ERR_INPUT, "definition.range", "%s:%zu:%zu: %.60s is outside %g … %g", at.file,
-                       at.node->line, at.node->column, text, s->min, s->max);
+        return err_set(e, ERR_INPUT, "definition.range", "%s:%zu:%zu: %.60s is outside %g … %g",
+                       at.file, at.node->line, at.node->column, text, s->min, s->max);
     return deliver(cJSON_CreateNumber(v), out, e);
 }
 
@@ -118,9 +120,10 @@ static int enum_error(const struct schema *s, struct place at, struct err *e)
         n++;
     near = text_nearest(at.node->text, s->words, n);
     schema_list_words(s->words, words, sizeof words);
-    return err_set(e, ERR_INPUT, "definition.word", "%s:%zu:%zu: '%.60s' is not allowed here (allowed: %s)%s%s%s", at.file,
-                   at.node->line, at.node->column, at.node->text, words, near ? "; did you mean '" : "", near ? near : "",
-                   near ? "'?" : "");
+    return err_set(e, ERR_INPUT, "definition.word",
+                   "%s:%zu:%zu: '%.60s' is not allowed here (allowed: %s)%s%s%s", at.file,
+                   at.node->line, at.node->column, at.node->text, words,
+                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 /* The known name that was probably meant: a slip of the pen, or its beginning. */
@@ -136,8 +139,8 @@ static const char *near_name(const char *const *known, const char *name)
     return text_nearest(name, known, n);
 }
 
-/* A word in braces that nothing will replace. Braces may mean something to the program that is called, so inside a
- * longer text only what looks like a known name is refused. */
+/* A word in braces that nothing will replace. Braces may mean something to the program that is
+ * called, so inside a longer text only what looks like a known name is refused. */
 static int check_placeholders(const struct schema *s, struct place at, struct err *e)
 {
     const char *text = at.node->text;
@@ -153,11 +156,13 @@ static int check_placeholders(const struct schema *s, struct place at, struct er
         memcpy(name, p + 1, len);
         name[len] = '\0';
         near = near_name(s->placeholders, name);
-        if ((near && strcmp(near, name) == 0) || (!near && (!s->only_placeholders || p != text || p[2 + len])))
+        if ((near && strcmp(near, name) == 0) ||
+            (!near && (!s->only_placeholders || p != text || p[2 + len])))
             continue;
         schema_list_words(s->placeholders, known, sizeof known);
-        return err_set(e, ERR_INPUT, "definition.placeholder", "%s:%zu:%zu: nothing replaces '{%s}' here (known: %s)%s%s%s",
-                       at.file, at.node->line, at.node->column, name, known, near ? "; did you mean '{" : "",
+        return err_set(e, ERR_INPUT, "definition.placeholder",
+                       "%s:%zu:%zu: nothing replaces '{%s}' here (known: %s)%s%s%s", at.file,
+                       at.node->line, at.node->column, name, known, near ? "; did you mean '{" : "",
                        near ? near : "", near ? "}'?" : "");
     }
     return 0;
@@ -187,7 +192,8 @@ static int leaf_from(const struct schema *s, struct place at, cJSON **out, struc
     if (at.node->kind != YAML_SCALAR)
         return wrong_kind(at, "a single value", e);
     if (s->type == SCHEMA_BOOL) {
-        if (!at.node->plain || (strcmp(at.node->text, "true") != 0 && strcmp(at.node->text, "false") != 0))
+        if (!at.node->plain ||
+            (strcmp(at.node->text, "true") != 0 && strcmp(at.node->text, "false") != 0))
             return fail(at, "definition.bool", "expected true or false", e);
         return deliver(cJSON_CreateBool(at.node->text[0] == 't'), out, e);
     }
@@ -196,7 +202,8 @@ static int leaf_from(const struct schema *s, struct place at, cJSON **out, struc
     return text_from(s, at, out, e);
 }
 
-static int unknown_key(const struct schema *s, const char *file, const struct yaml_node *child, struct err *e)
+static int unknown_key(const struct schema *s, const char *file, const struct yaml_node *child,
+                       struct err *e)
 {
     const char *keys[SUGGEST_MAX];
     size_t n = 0;
@@ -205,8 +212,9 @@ static int unknown_key(const struct schema *s, const char *file, const struct ya
     for (; n < s->n_fields && n < SUGGEST_MAX; n++)
         keys[n] = s->fields[n].key;
     near = text_nearest(child->key, keys, n);
-    return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s%s%s", file, child->key_line,
-                   child->key_column, child->key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s%s%s", file,
+                   child->key_line, child->key_column, child->key, near ? "; did you mean '" : "",
+                   near ? near : "", near ? "'?" : "");
 }
 
 static const struct yaml_node *child_of(const struct yaml_node *node, const char *key)
@@ -284,10 +292,11 @@ static int any_from(const struct yaml_node *node, cJSON **out, struct err *e)
     return deliver(STEAL(made), out, e);
 }
 
-static int field_from(const struct schema_field *field, const struct reading *r, const struct yaml_node *child,
-                      const struct trail *up, cJSON *object, struct err *e)
+static int field_from(const struct schema_field *field, const struct reading *r,
+                      const struct yaml_node *child, const struct trail *up, cJSON *object,
+                      struct err *e)
 {
-    const struct trail trail = { .up = up, .key = field->key };
+    const struct trail trail = {.up = up, .key = field->key};
     AUTO_FREE char *at = NULL;
     cJSON *value = NULL;
 
@@ -304,12 +313,14 @@ static int field_from(const struct schema_field *field, const struct reading *r,
     return 0;
 }
 
-/* Members in the order of the table, so that the canonical document reads the same for every author. */
-static int object_from(const struct schema *s, const struct reading *r, const struct yaml_node *node,
-                       const struct trail *trail, cJSON **out, struct err *e)
+/* Members in the order of the table, so that the canonical document reads the same for every
+ * author. */
+static int object_from(const struct schema *s, const struct reading *r,
+                       const struct yaml_node *node, const struct trail *trail, cJSON **out,
+                       struct err *e)
 {
     AUTO_JSON cJSON *made = cJSON_CreateObject();
-    struct place at = { r->file, node };
+    struct place at = {r->file, node};
 
     if (!made)
         return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
@@ -327,8 +338,8 @@ static int object_from(const struct schema *s, const struct reading *r, const st
         const struct yaml_node *c = child_of(node, s->fields[i].key);
 
         if (!c && s->fields[i].required)
-            return err_set(e, ERR_INPUT, "definition.missing", "%s:%zu:%zu: key '%s' is missing", r->file, node->line,
-                           node->column, s->fields[i].key);
+            return err_set(e, ERR_INPUT, "definition.missing", "%s:%zu:%zu: key '%s' is missing",
+                           r->file, node->line, node->column, s->fields[i].key);
         if (c && field_from(&s->fields[i], r, c, trail, made, e) < 0)
             return -1;
     }
@@ -341,15 +352,16 @@ static int items_from(const struct schema *s, const struct reading *r, const str
 {
     bool map = s->type == SCHEMA_MAP;
     AUTO_JSON cJSON *made = map ? cJSON_CreateObject() : cJSON_CreateArray();
-    struct place at = { r->file, node };
-    struct trail below = { .up = trail };
+    struct place at = {r->file, node};
+    struct trail below = {.up = trail};
 
     if (!made)
         return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
     if (node->kind != (map ? YAML_MAPPING : YAML_LIST))
         return wrong_kind(at, map ? "a mapping" : "a list", e);
     if (node->count < s->min_items)
-        return err_set(e, ERR_INPUT, "definition.items", "%s:%zu:%zu: at least %zu needed, %zu given", r->file, node->line,
+        return err_set(e, ERR_INPUT, "definition.items",
+                       "%s:%zu:%zu: at least %zu needed, %zu given", r->file, node->line,
                        node->column, s->min_items, node->count);
     for (const struct yaml_node *c = node->first; c; c = c->next, below.index++) {
         cJSON *child = NULL;
@@ -386,14 +398,14 @@ static int value_from(const struct schema *s, const struct reading *r, const str
     case SCHEMA_SLUG:
         break;
     }
-    return leaf_from(s, (struct place){ r->file, node }, out, e);
+    return leaf_from(s, (struct place){r->file, node}, out, e);
 }
 /* NOLINTEND(misc-no-recursion) */
 
-int schema_from_yaml(const struct schema *s, const char *file, const struct yaml_node *node, const char *where,
-                     cJSON *notes, cJSON **out, struct err *e)
+int schema_from_yaml(const struct schema *s, const char *file, const struct yaml_node *node,
+                     const char *where, cJSON *notes, cJSON **out, struct err *e)
 {
-    const struct reading reading = { .file = file, .where = where, .notes = notes };
+    const struct reading reading = {.file = file, .where = where, .notes = notes};
 
     return value_from(s, &reading, node, NULL, out, e);
 }

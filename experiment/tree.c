@@ -23,7 +23,7 @@ static void file_fini(struct tree_file *f)
 
 void tree_init(struct tree *t)
 {
-    *t = (struct tree) { 0 };
+    *t = (struct tree){0};
 }
 
 void tree_fini(struct tree *t)
@@ -80,7 +80,7 @@ static int insert(struct tree *t, struct tree_file *f, struct err *e)
     memmove(&t->files[at + 1], &t->files[at], (t->n - at) * sizeof *t->files);
     t->files[at] = *f;
     t->n++;
-    *f = (struct tree_file) { 0 };
+    *f = (struct tree_file){0};
     return 0;
 }
 
@@ -95,7 +95,7 @@ static int insert_or_free(struct tree *t, struct tree_file *f, struct err *e)
 /* A file that could not even be read whole. */
 static int add_problem(struct tree *t, const char *path, const char *why, struct err *e)
 {
-    struct tree_file f = { .path = strdup(path), .problem = strdup(why) };
+    struct tree_file f = {.path = strdup(path), .problem = strdup(why)};
 
     if (!f.problem) {
         file_fini(&f);
@@ -106,8 +106,8 @@ static int add_problem(struct tree *t, const char *path, const char *why, struct
 
 int tree_add(struct tree *t, const char *path, const char *bytes, size_t len, struct err *e)
 {
-    static const struct json_limits limits = { .max_bytes = LIMIT_REPORT };
-    struct tree_file f = { .path = strdup(path), .size = len, .digest = digest_of(bytes, len) };
+    static const struct json_limits limits = {.max_bytes = LIMIT_REPORT};
+    struct tree_file f = {.path = strdup(path), .size = len, .digest = digest_of(bytes, len)};
     struct err why = ERR_INIT;
 
     if (json_parse(bytes, len, &limits, &f.report, &why) < 0) {
@@ -155,7 +155,7 @@ static int load_one(struct tree *t, int dirfd, const char *name, struct err *e)
 
 int tree_load(struct tree *t, int dirfd, struct err *e)
 {
-    AUTO_FILE_LIST struct file_list list = { 0 };
+    AUTO_FILE_LIST struct file_list list = {0};
 
     if (file_list_at(dirfd, LIMIT_TREE_FILES, &list, e) < 0)
         return -1;

@@ -21,15 +21,16 @@ struct reader {
 
 static int fail_at(const struct reader *r, yaml_mark_t mark, const char *code, const char *text)
 {
-    return err_set(r->e, ERR_INPUT, code, "%s:%zu:%zu: %s", r->name, mark.line + 1, mark.column + 1, text);
+    return err_set(r->e, ERR_INPUT, code, "%s:%zu:%zu: %s", r->name, mark.line + 1, mark.column + 1,
+                   text);
 }
 
 static int fail_parser(const struct reader *r)
 {
     yaml_mark_t mark = r->parser.problem_mark;
 
-    return err_set(r->e, ERR_INPUT, "yaml.syntax", "%s:%zu:%zu: %s", r->name, mark.line + 1, mark.column + 1,
-                   r->parser.problem ? r->parser.problem : "not readable as YAML");
+    return err_set(r->e, ERR_INPUT, "yaml.syntax", "%s:%zu:%zu: %s", r->name, mark.line + 1,
+                   mark.column + 1, r->parser.problem ? r->parser.problem : "not readable as YAML");
 }
 
 static int take_key(struct reader *r, const yaml_event_t *event)
@@ -42,11 +43,13 @@ static int take_key(struct reader *r, const yaml_event_t *event)
     if (strlen(text) != event->data.scalar.length || text[0] == 0)
         return fail_at(r, event->start_mark, "yaml.key", "a key must not be empty nor hold U+0000");
     if (strcmp(text, "<<") == 0)
-        return fail_at(r, event->start_mark, "yaml.merge", "merge keys are not allowed; write the values out");
+        return fail_at(r, event->start_mark, "yaml.merge",
+                       "merge keys are not allowed; write the values out");
     for (const struct yaml_node *n = mapping->first; n; n = n->next)
         if (strcmp(n->key, text) == 0)
-            return err_set(r->e, ERR_INPUT, "yaml.duplicate", "%s:%zu:%zu: key '%s' again, first at line %zu",
-                           r->name, event->start_mark.line + 1, event->start_mark.column + 1, text,
+            return err_set(r->e, ERR_INPUT, "yaml.duplicate",
+                           "%s:%zu:%zu: key '%s' again, first at line %zu", r->name,
+                           event->start_mark.line + 1, event->start_mark.column + 1, text,
                            n->key_line);
     r->key = arena_strdup(r->arena, text);
     r->key_line = event->start_mark.line + 1;
@@ -85,7 +88,8 @@ static int take_scalar(struct reader *r, const yaml_event_t *event, struct yaml_
     if (strlen(text) != event->data.scalar.length)
         return fail_at(r, event->start_mark, "yaml.nul", "U+0000 is not allowed");
     if (node->plain && text[0] == 0)
-        return fail_at(r, event->start_mark, "yaml.empty", "a value is missing here (write \"\" or null if that is meant)");
+        return fail_at(r, event->start_mark, "yaml.empty",
+                       "a value is missing here (write \"\" or null if that is meant)");
     node->text = arena_strdup(r->arena, text);
     return node->text ? 0 : arena_full(r->e);
 }
@@ -111,9 +115,11 @@ static int take_value(struct reader *r, const yaml_event_t *event)
     bool tag = false;
 
     if (anchor_or_tag(event, &tag))
-        return fail_at(r, event->start_mark, "yaml.anchor", "anchors are not allowed; write the value out");
+        return fail_at(r, event->start_mark, "yaml.anchor",
+                       "anchors are not allowed; write the value out");
     if (tag)
-        return fail_at(r, event->start_mark, "yaml.tag", "tags are not allowed; the key decides the type");
+        return fail_at(r, event->start_mark, "yaml.tag",
+                       "tags are not allowed; the key decides the type");
     if (r->depth && r->stack[r->depth - 1]->kind == YAML_MAPPING && !r->key)
         return take_key(r, event);
     node = arena_alloc(r->arena, sizeof *node);
@@ -139,7 +145,8 @@ static int take_event(struct reader *r, const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_ALIAS_EVENT:
-        return fail_at(r, event->start_mark, "yaml.alias", "aliases are not allowed; write the value out");
+        return fail_at(r, event->start_mark, "yaml.alias",
+                       "aliases are not allowed; write the value out");
     case YAML_SCALAR_EVENT:
     case YAML_SEQUENCE_START_EVENT:
     case YAML_MAPPING_START_EVENT:
@@ -150,7 +157,8 @@ static int take_event(struct reader *r, const yaml_event_t *event)
         return 0;
     case YAML_DOCUMENT_START_EVENT:
         if (++r->documents > 1)
-            return fail_at(r, event->start_mark, "yaml.documents", "only one document is allowed in a file");
+            return fail_at(r, event->start_mark, "yaml.documents",
+                           "only one document is allowed in a file");
         return 0;
     case YAML_NO_EVENT:
     case YAML_STREAM_START_EVENT:
@@ -178,10 +186,10 @@ static int read_events(struct reader *r)
     }
 }
 
-int yaml_parse(const char *name, const char *bytes, size_t len, struct arena *a, struct yaml_node **out,
-               struct err *e)
+int yaml_parse(const char *name, const char *bytes, size_t len, struct arena *a,
+               struct yaml_node **out, struct err *e)
 {
-    struct reader r = { .name = name, .arena = a, .e = e };
+    struct reader r = {.name = name, .arena = a, .e = e};
     int rc = 0;
 
     if (len > LIMIT_YAML)

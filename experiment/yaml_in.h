@@ -18,8 +18,8 @@ struct yaml_node {
     enum yaml_kind kind;
     size_t line; /* from 1 */
     size_t column;
-    const char *text; /* scalar */
-    bool plain;       /* scalar written without quotes */
+    const char *text;        /* scalar */
+    bool plain;              /* scalar written without quotes */
     struct yaml_node *first; /* children: list elements, or mapping values */
     struct yaml_node *last;
     struct yaml_node *next;
@@ -29,5 +29,5 @@ struct yaml_node {
 };
 
 /* `name` is the file name used in messages ("name:line:column: …"). Nodes live in the arena. */
-int yaml_parse(const char *name, const char *bytes, size_t len, struct arena *a, struct yaml_node **out,
-               struct err *e) MUST_CHECK;
+int yaml_parse(const char *name, const char *bytes, size_t len, struct arena *a,
+               struct yaml_node **out, struct err *e) MUST_CHECK;

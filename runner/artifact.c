@@ -46,8 +46,7 @@ static bool has_kind(const cJSON *kinds, const char *kind)
 
     if (!kind)
         return true;
-    cJSON_ArrayForEach(k, kinds)
-    {
+    cJSON_ArrayForEach(k, kinds) {
         if (cJSON_IsString(k) && !strcmp(k->valuestring, kind))
             return true;
     }
@@ -205,8 +204,7 @@ int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_
     json_doc_init_object(&d);
     if (json_parse(json, len, &message_limits, &targets, e) < 0)
         return err_wrap(e, "meson introspect");
-    cJSON_ArrayForEach(t, targets)
-    {
+    cJSON_ArrayForEach(t, targets) {
         const cJSON *files = json_get(t, "filename");
 
         if (json_text(t, "name", NULL) && json_text(t, "type", NULL) &&

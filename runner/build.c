@@ -217,8 +217,7 @@ static int run_all(struct stage *s, struct err *e)
 {
     const cJSON *step = NULL;
 
-    cJSON_ArrayForEach(step, s->in->plan->build.prepare)
-    {
+    cJSON_ArrayForEach(step, s->in->plan->build.prepare) {
         if (run_step(s, step, false, e) < 0)
             return absent(s->in, "/experiment/build/prepare", e);
     }

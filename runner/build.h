@@ -19,10 +19,10 @@
 
 struct build_input {
     const struct plan *plan;
-    int source_fd;            /* root of the work tree */
-    int run_fd;               /* where the logs go */
+    int source_fd;               /* root of the work tree */
+    int run_fd;                  /* where the logs go */
     struct keep *log, *messages; /* copies of BUILD_LOG and BUILD_MESSAGES */
-    char *const *environment; /* the caller's */
+    char *const *environment;    /* the caller's */
     int signal_fd;
     int lock_fd; /* the machine's: each program is noted there */
     struct arena *arena;

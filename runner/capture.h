@@ -15,7 +15,7 @@
 
 struct capture {
     const char *name;
-    int fd; /* -1 when closed */
+    int fd;            /* -1 when closed */
     struct keep *keep; /* gets the same bytes; NULL: none */
     size_t written, max;
     bool cut;
@@ -36,8 +36,8 @@ void capture_close(struct capture *c); /* accepts a closed one */
 struct capture_rename {
     const char *from, *to;
 };
-/* Appends the text to `out` (check that) with `to` for every `from` that is followed by '/', '\0', a
- * quote or white space; says whether there was one. */
+/* Appends the text to `out` (check that) with `to` for every `from` that is followed by '/', '\0',
+ * a quote or white space; says whether there was one. */
 bool capture_replace(const char *text, size_t len, const struct capture_rename *renames, size_t n,
                      struct buf *out);
 /* The same in a file, whole at once. */

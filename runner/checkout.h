@@ -14,8 +14,8 @@ int checkout_state_dir(const struct cli *c, char **out, struct err *e) MUST_CHEC
 /* Replaces *g (the user's repository) by a clean checkout of rev below `state`. Submodules are
  * refused. */
 int checkout_at(struct git *g, const char *rev, const char *state, struct err *e) MUST_CHECK;
-/* What a fresh checkout of commit `oid` has, in the new directory `dir`: without the repository's own
- * configuration and attributes, so only what the commit holds decides. */
+/* What a fresh checkout of commit `oid` has, in the new directory `dir`: without the repository's
+ * own configuration and attributes, so only what the commit holds decides. */
 int checkout_fresh(const struct git *g, const char *oid, const char *dir, struct git *out,
                    struct err *e) MUST_CHECK;
 /* Nearest cleanrun.yaml from `directory` upward, not above root. Heap path. */

@@ -182,8 +182,8 @@ bool cli_has(const struct cli_args *a, const char *name)
 int cli_fail(const struct cli *c, const struct err *e)
 {
     /* A broken standard error is no reason to stop. */
-    plain_line(c->err, "cleanrun %s: %s%s%s%s", c->command, e->text,
-                   c->verbose ? " [" : "", c->verbose ? e->code : "", c->verbose ? "]" : "");
+    plain_line(c->err, "cleanrun %s: %s%s%s%s", c->command, e->text, c->verbose ? " [" : "",
+               c->verbose ? e->code : "", c->verbose ? "]" : "");
     switch (e->kind) {
     case ERR_TRUST:
         return EXIT_INVALID;

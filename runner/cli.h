@@ -86,8 +86,8 @@ bool cli_has(const struct cli_args *a, const char *name);
  * ERR_TRUST → EXIT_INVALID, ERR_BUSY and ERR_INTERNAL → EXIT_ERROR, everything else → EXIT_USAGE.
  */
 int cli_fail(const struct cli *c, const struct err *e);
-/* A talk line (newline added); nothing with --quiet. Whatever it quotes, it stays one line and holds
- * no control character, as cli_fail's (base/plain.h). */
+/* A talk line (newline added); nothing with --quiet. Whatever it quotes, it stays one line and
+ * holds no control character, as cli_fail's (base/plain.h). */
 void cli_say(const struct cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes a JSON document, pretty: target NULL or "-" is standard output, else a file that is
  * replaced whole. */

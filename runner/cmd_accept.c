@@ -40,11 +40,12 @@ static int join(struct buf *out, const char *dir, const char *name, struct err *
     return buf_check(out, e);
 }
 
-/* "<run directory>" of a report that lies at results/<scenario>/<point>.json, relative to the report. */
+/* "<run directory>" of a report that lies at results/<scenario>/<point>.json, relative to the
+ * report. */
 static char *run_directory(const char *report)
 {
     const char *slash = strrchr(report, '/');
-    AUTO_BUF struct buf out = { 0 };
+    AUTO_BUF struct buf out = {0};
     size_t len = 0;
 
     buf_init(&out, LIMIT_KIB(8));
@@ -69,12 +70,14 @@ static int load_samples(const struct cli_args *a, struct session *s, struct err 
 {
     const char *given = cli_get(a, "samples");
     AUTO_FREE char *run = run_directory(a->args[0]);
-    AUTO_BUF struct buf path = { 0 };
+    AUTO_BUF struct buf path = {0};
     AUTO_FREE char *manifest = NULL;
     size_t len = 0;
 
     if (!pointer_get(s->definition.chosen->experiment, "/sampling/into"))
-        return given ? err_set(e, ERR_USAGE, "accept.samples", "this gate's reports carry their own samples") : 0;
+        return given ? err_set(e, ERR_USAGE, "accept.samples",
+                               "this gate's reports carry their own samples")
+                     : 0;
     if (!run)
         return err_set(e, ERR_NOMEM, "accept.memory", "out of memory");
     buf_init(&path, LIMIT_KIB(8));
@@ -96,7 +99,7 @@ static int load_samples(const struct cli_args *a, struct session *s, struct err 
 
 static int load(const struct cli_args *a, struct session *s, struct err *e)
 {
-    static const struct json_limits limits = { .max_bytes = LIMIT_REPORT };
+    static const struct json_limits limits = {.max_bytes = LIMIT_REPORT};
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
 
@@ -110,12 +113,12 @@ static int load(const struct cli_args *a, struct session *s, struct err *e)
 
 static int evaluate(const struct cli_args *a, struct session *s, struct err *e)
 {
-    struct acceptance_input in = { .definition = s->definition.chosen,
-                                   .report = s->report,
-                                   .report_path = a->args[0],
-                                   .samples_csv = s->samples,
-                                   .samples_len = s->samples_len,
-                                   .phase_markers = json_get(s->manifest, "phase_markers") };
+    struct acceptance_input in = {.definition = s->definition.chosen,
+                                  .report = s->report,
+                                  .report_path = a->args[0],
+                                  .samples_csv = s->samples,
+                                  .samples_len = s->samples_len,
+                                  .phase_markers = json_get(s->manifest, "phase_markers")};
 
     return acceptance_evaluate(&in, &s->acceptance, e);
 }
@@ -127,20 +130,19 @@ static void summarise(FILE *to, const struct acceptance *acceptance)
     size_t failed = 0;
     size_t n = 0;
 
-    cJSON_ArrayForEach(check, json_get(acceptance->document, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(acceptance->document, "checks")) {
         n++;
         failed += cJSON_IsTrue(json_get(check, "passed")) ? 0 : 1;
     }
-    plain_line(to, "%s  %zu of %zu check%s failed", acceptance->verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL",
-               failed, n, n == 1 ? "" : "s");
-    cJSON_ArrayForEach(check, json_get(acceptance->document, "checks"))
-    {
+    plain_line(to, "%s  %zu of %zu check%s failed",
+               acceptance->verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL", failed, n,
+               n == 1 ? "" : "s");
+    cJSON_ArrayForEach(check, json_get(acceptance->document, "checks")) {
         const char *error = json_text(check, "error", "");
 
         if (!cJSON_IsTrue(json_get(check, "passed")))
-            plain_line(to, "  %s %s%s%s", json_text(check, "name", ""), json_text(check, "operator", ""),
-                       error[0] ? ": " : "", error);
+            plain_line(to, "  %s %s%s%s", json_text(check, "name", ""),
+                       json_text(check, "operator", ""), error[0] ? ": " : "", error);
     }
 }
 
@@ -148,7 +150,7 @@ static int run(struct cli *c, const struct cli_args *a)
 {
     const char *json = cli_get(a, "json");
     bool to_stdout = json && strcmp(json, "-") == 0;
-    struct session s = { 0 };
+    struct session s = {0};
     struct err e = ERR_INIT;
     int code = EXIT_OK;
 
@@ -165,17 +167,20 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    { "definition", "FILE", "cleanrun.yaml, or a definition.json (default: cleanrun.yaml)", 0, false, false },
-    { "gate", "GATE", "which gate of the definition (default: its only one)", 0, false, false },
-    { "samples", "DIR", "the runner's samples (default: those of the report's run directory)", 0, false, false },
-    { "json", "FILE|-", "write cleanrun-acceptance/1", 0, false, false },
+    {"definition", "FILE", "cleanrun.yaml, or a definition.json (default: cleanrun.yaml)", 0, false,
+     false},
+    {"gate", "GATE", "which gate of the definition (default: its only one)", 0, false, false},
+    {"samples", "DIR", "the runner's samples (default: those of the report's run directory)", 0,
+     false, false},
+    {"json", "FILE|-", "write cleanrun-acceptance/1", 0, false, false},
 };
 
 const struct command command_accept = {
     .name = "accept",
     .summary = "check one report against its gate's absolute limits",
     .synopsis = "--definition FILE --gate GATE REPORT [--samples DIR] [--json FILE|-]",
-    .examples = "  cleanrun accept --definition cleanrun.yaml --gate call-setup results/s/2000.json\n",
+    .examples =
+        "  cleanrun accept --definition cleanrun.yaml --gate call-setup results/s/2000.json\n",
     .notes = "Every check is made and listed, none is skipped because another failed.\n"
              "Exit: 0 PASS, 4 FAIL, 2 the report could not be read.\n",
     COMMAND_OPTIONS(options),

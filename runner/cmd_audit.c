@@ -28,7 +28,8 @@ struct loaded {
     bool is_run; /* a run directory: manifest and definition are set */
 };
 
-/* Evidence that is broken: an answer (exit 5), not a failure to answer. code NULL: nothing broken. */
+/* Evidence that is broken: an answer (exit 5), not a failure to answer. code NULL: nothing broken.
+ */
 struct broken {
     const char *code;
     char text[ERR_TEXT_MAX];
@@ -77,7 +78,8 @@ static void check_members(const struct loaded *l, const char *where, struct brok
         const struct tree_file *t = NULL;
         size_t len = strlen(f->path);
 
-        if (strncmp(f->path, RESULTS "/", prefix) != 0 || len < 5 || strcmp(f->path + len - 5, ".json") != 0)
+        if (strncmp(f->path, RESULTS "/", prefix) != 0 || len < 5 ||
+            strcmp(f->path + len - 5, ".json") != 0)
             continue;
         t = tree_find(&l->tree, f->path + prefix);
         if (!t)
@@ -90,11 +92,13 @@ static void check_members(const struct loaded *l, const char *where, struct brok
         int len = snprintf(name, sizeof name, RESULTS "/%s", l->tree.files[i].path);
 
         if (len < 0 || (size_t) len >= sizeof name || !manifest_find(&l->manifest, name))
-            set_broken(b, "IN-MANIFEST", where, "a report is there that the manifest does not list");
+            set_broken(b, "IN-MANIFEST", where,
+                       "a report is there that the manifest does not list");
     }
 }
 
-static int load_run_definition(int dirfd, struct loaded *l, const char *where, struct broken *b, struct err *e)
+static int load_run_definition(int dirfd, struct loaded *l, const char *where, struct broken *b,
+                               struct err *e)
 {
     const struct manifest_file *listed = manifest_find(&l->manifest, DEFINITION_NAME);
     AUTO_FREE char *bytes = NULL;
@@ -102,8 +106,10 @@ static int load_run_definition(int dirfd, struct loaded *l, const char *where, s
     struct digest digest;
     struct err why = ERR_INIT;
 
-    if (!listed || file_read_at(dirfd, DEFINITION_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, &why) < 0) {
-        set_broken(b, "IN-MANIFEST", where, listed ? why.text : "the manifest lists no definition.json");
+    if (!listed ||
+        file_read_at(dirfd, DEFINITION_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, &why) < 0) {
+        set_broken(b, "IN-MANIFEST", where,
+                   listed ? why.text : "the manifest lists no definition.json");
         return 0;
     }
     digest = digest_of(bytes, len);
@@ -119,7 +125,8 @@ static int load_run_definition(int dirfd, struct loaded *l, const char *where, s
     }
     if (!digest_equal(&l->definition.experiment_digest, &l->manifest.experiment_digest) ||
         !digest_equal(&l->definition.policy_digest, &l->manifest.policy_digest))
-        set_broken(b, "IN-MANIFEST", where, "definition.json has other digests than the manifest says");
+        set_broken(b, "IN-MANIFEST", where,
+                   "definition.json has other digests than the manifest says");
     return 0;
 }
 
@@ -147,7 +154,8 @@ static int load_run(int dirfd, struct loaded *l, const char *where, struct broke
             return err_set(e, why.kind, why.code, "%s", why.text);
         set_broken(b, "IN-MANIFEST", where,
                    bytes && strstr(bytes, "comparison_paths")
-                       ? "its manifest.json is a baseline manifest, not a run's: keep it outside the directory and name "
+                       ? "its manifest.json is a baseline manifest, not a run's: keep it outside "
+                         "the directory and name "
                          "it with --baseline-manifest"
                        : why.text);
         return 0;
@@ -159,8 +167,10 @@ static int load_run(int dirfd, struct loaded *l, const char *where, struct broke
     return 0;
 }
 
-/* A directory with a manifest.json is a run directory, any other is a result tree (decisions U4). */
-static int load_side(const char *path, const char *where, struct loaded *l, struct broken *b, struct err *e)
+/* A directory with a manifest.json is a run directory, any other is a result tree (decisions U4).
+ */
+static int load_side(const char *path, const char *where, struct loaded *l, struct broken *b,
+                     struct err *e)
 {
     AUTO_FD int dirfd = -1;
     struct stat st;
@@ -175,11 +185,13 @@ static int load_side(const char *path, const char *where, struct loaded *l, stru
     return 0;
 }
 
-static int verify_reviewed(struct session *s, const char *manifest_path, const char *baseline_path, struct err *e)
+static int verify_reviewed(struct session *s, const char *manifest_path, const char *baseline_path,
+                           struct err *e)
 {
     const char *slash = strrchr(manifest_path, '/');
-    AUTO_FREE char *dir = slash ? strndup(manifest_path, (size_t) (slash - manifest_path) + 1) : strdup(".");
-    struct baseline_manifest_place place = { .dirfd = -1, .name = slash ? slash + 1 : manifest_path };
+    AUTO_FREE char *dir =
+        slash ? strndup(manifest_path, (size_t) (slash - manifest_path) + 1) : strdup(".");
+    struct baseline_manifest_place place = {.dirfd = -1, .name = slash ? slash + 1 : manifest_path};
     AUTO_FD int dirfd = -1;
     AUTO_FD int root = -1;
     AUTO_FD int results = -1;
@@ -200,7 +212,8 @@ static int verify_reviewed(struct session *s, const char *manifest_path, const c
     return 0;
 }
 
-static int load_reviewed(struct session *s, const char *manifest_path, const char *baseline_path, struct err *e)
+static int load_reviewed(struct session *s, const char *manifest_path, const char *baseline_path,
+                         struct err *e)
 {
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
@@ -219,15 +232,18 @@ static int load_reviewed(struct session *s, const char *manifest_path, const cha
     return s->reviewed.paths_only ? 0 : verify_reviewed(s, manifest_path, baseline_path, e);
 }
 
-/* The file that was named; without one, of two run directories the definition that was reviewed with the baseline. */
-static int load_definition(const struct cli *c, const struct cli_args *a, struct session *s, struct err *e)
+/* The file that was named; without one, of two run directories the definition that was reviewed
+ * with the baseline. */
+static int load_definition(const struct cli *c, const struct cli_args *a, struct session *s,
+                           struct err *e)
 {
     const char *gate = cli_get(a, "gate");
 
     if (cli_get(a, "definition") || !s->baseline.definition.gate || !s->current.definition.gate)
         return definition_load(cli_get(a, "definition"), gate, &s->definition, e);
     if (gate && strcmp(gate, s->baseline.definition.gate) != 0)
-        return err_set(e, ERR_USAGE, "audit.gate", "the baseline was measured for gate %s, not %.80s",
+        return err_set(e, ERR_USAGE, "audit.gate",
+                       "the baseline was measured for gate %s, not %.80s",
                        s->baseline.definition.gate, gate);
     s->definition.chosen = &s->baseline.definition;
     cli_say(c, "judged by the baseline's own definition.json (--definition FILE takes another)");
@@ -254,19 +270,22 @@ static int load_all(const struct cli *c, const struct cli_args *a, struct sessio
 
 static struct audit_side side_of(const struct loaded *l, const char *root)
 {
-    return (struct audit_side) { .tree = &l->tree,
-                                 .manifest = l->is_run ? l->manifest.document : NULL,
-                                 .definition = l->is_run && l->definition.gate ? &l->definition : NULL,
-                                 .root = root };
+    return (struct audit_side){.tree = &l->tree,
+                               .manifest = l->is_run ? l->manifest.document : NULL,
+                               .definition =
+                                   l->is_run && l->definition.gate ? &l->definition : NULL,
+                               .root = root};
 }
 
-static int judge(const struct cli_args *a, const struct session *s, struct audit *out, struct err *e)
+static int judge(const struct cli_args *a, const struct session *s, struct audit *out,
+                 struct err *e)
 {
-    const cJSON *evidence = s->has_reviewed ? json_get(s->reviewed.document, "evidence_sha256") : NULL;
-    struct audit_input in = { .policy = s->definition.chosen,
-                              .baseline = side_of(&s->baseline, cli_get(a, "baseline")),
-                              .current = side_of(&s->current, cli_get(a, "current")) };
-    struct audit_refusal why = { .code = s->broken.code, .text = s->broken.text };
+    const cJSON *evidence =
+        s->has_reviewed ? json_get(s->reviewed.document, "evidence_sha256") : NULL;
+    struct audit_input in = {.policy = s->definition.chosen,
+                             .baseline = side_of(&s->baseline, cli_get(a, "baseline")),
+                             .current = side_of(&s->current, cli_get(a, "current"))};
+    struct audit_refusal why = {.code = s->broken.code, .text = s->broken.text};
 
     in.baseline.legacy = !s->baseline.is_run;
     if (s->has_reviewed) {
@@ -282,13 +301,14 @@ static int judge(const struct cli_args *a, const struct session *s, struct audit
 
 static void summarise_regression(FILE *to, const cJSON *row)
 {
-    AUTO_BUF struct buf words = { 0 };
+    AUTO_BUF struct buf words = {0};
     struct comparison_text t;
 
     buf_init(&words, LIMIT_KIB(64));
     comparison_text(row, true, &t);
     comparison_put(&words, &t);
-    plain_line(to, "  %s: %s %s", json_text(row, "path", "?"), t.label, words.data ? words.data : "");
+    plain_line(to, "  %s: %s %s", json_text(row, "path", "?"), t.label,
+               words.data ? words.data : "");
 }
 
 /* The registry's words, its command with the names of this audit. */
@@ -301,7 +321,7 @@ static void put_way_out(FILE *to, const cJSON *document, const char *code, const
         .commit = json_text(current, "commit", NULL),
         .baseline_commit = json_text(json_get(document, "baseline"), "commit", NULL),
     };
-    AUTO_BUF struct buf words = { 0 };
+    AUTO_BUF struct buf words = {0};
 
     buf_init(&words, LIMIT_KIB(4));
     advice_prose(&words, resolve, &names);
@@ -315,22 +335,20 @@ static void summarise(FILE *to, const struct audit *audit)
     const char *last = "";
 
     plain_line(to, "%s  gate %s, %.0f of %.0f comparisons made", verdict_word(audit->verdict),
-               json_text(audit->document, "gate", "?"), json_get(audit->document, "made_comparisons")->valuedouble,
+               json_text(audit->document, "gate", "?"),
+               json_get(audit->document, "made_comparisons")->valuedouble,
                json_get(audit->document, "expected_comparisons")->valuedouble);
-    cJSON_ArrayForEach(row, json_get(audit->document, "comparisons"))
-    {
+    cJSON_ArrayForEach(row, json_get(audit->document, "comparisons")) {
         if (strcmp(json_text(row, "verdict", ""), "regression") == 0)
             summarise_regression(to, row);
     }
-    cJSON_ArrayForEach(row, json_get(audit->document, "reasons"))
-    {
+    cJSON_ArrayForEach(row, json_get(audit->document, "reasons")) {
         const char *path = json_text(row, "path", NULL);
 
-        plain_line(to, "  %s %s%s%s", json_text(row, "code", "?"), path ? path : "", path ? ": " : "",
-                   json_text(row, "text", ""));
+        plain_line(to, "  %s %s%s%s", json_text(row, "code", "?"), path ? path : "",
+                   path ? ": " : "", json_text(row, "text", ""));
     }
-    cJSON_ArrayForEach(row, json_get(audit->document, "reasons"))
-    {
+    cJSON_ArrayForEach(row, json_get(audit->document, "reasons")) {
         const char *code = json_text(row, "code", "");
         const struct reason_info *info = strcmp(code, last) != 0 ? reason_find(code) : NULL;
 
@@ -345,7 +363,8 @@ static bool is_stdout(const char *target)
     return target && strcmp(target, "-") == 0;
 }
 
-static int write_outputs(struct cli *c, const struct cli_args *a, const struct audit *audit, struct err *e)
+static int write_outputs(struct cli *c, const struct cli_args *a, const struct audit *audit,
+                         struct err *e)
 {
     const char *json = cli_get(a, "json");
     const char *md = cli_get(a, "md");
@@ -353,10 +372,12 @@ static int write_outputs(struct cli *c, const struct cli_args *a, const struct a
     size_t len = 0;
 
     if (is_stdout(json) && is_stdout(md))
-        return err_set(e, ERR_USAGE, "audit.usage", "only one of --json and --md can be standard output");
+        return err_set(e, ERR_USAGE, "audit.usage",
+                       "only one of --json and --md can be standard output");
     if (json && cli_write_json(c, json, audit->document, e) < 0)
         return -1;
-    if (md && (audit_markdown(audit->document, NULL, &text, &len, e) < 0 || cli_write_text(c, md, text, len, e) < 0))
+    if (md && (audit_markdown(audit->document, NULL, &text, &len, e) < 0 ||
+               cli_write_text(c, md, text, len, e) < 0))
         return -1;
     if (!c->quiet)
         summarise(is_stdout(json) || is_stdout(md) ? c->err : c->out, audit);
@@ -365,12 +386,13 @@ static int write_outputs(struct cli *c, const struct cli_args *a, const struct a
 
 static int run(struct cli *c, const struct cli_args *a)
 {
-    struct session s = { 0 };
-    struct audit audit = { 0 };
+    struct session s = {0};
+    struct audit audit = {0};
     struct err e = ERR_INIT;
     int code = EXIT_USAGE;
 
-    if (load_all(c, a, &s, &e) < 0 || judge(a, &s, &audit, &e) < 0 || write_outputs(c, a, &audit, &e) < 0)
+    if (load_all(c, a, &s, &e) < 0 || judge(a, &s, &audit, &e) < 0 ||
+        write_outputs(c, a, &audit, &e) < 0)
         code = cli_fail(c, &e);
     else if (audit.verdict == VERDICT_REGRESSION && cli_has(a, "report-only"))
         code = EXIT_OK;
@@ -382,27 +404,35 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    { "definition", "FILE", "cleanrun.yaml, or a definition.json (default: the baseline's, of two run directories; else "
-                            "cleanrun.yaml)", 0, false, false },
-    { "gate", "GATE", "which gate of the definition (default: its only one)", 0, false, false },
-    { "baseline", "DIR", "run directory or result tree to compare with", 0, false, false },
-    { "current", "DIR", "run directory or result tree that is judged", 0, false, false },
-    { "baseline-manifest", "FILE", "reviewed baseline manifest: verified, and its comparison paths are required", 0, false,
-      false },
-    { "md", "FILE", "write the comparison as Markdown", 0, false, false },
-    { "json", "FILE|-", "write cleanrun-audit/1", 0, false, false },
-    { "report-only", NULL, "a REGRESSION exits 0; a refusal never does", 0, false, false },
+    {"definition", "FILE",
+     "cleanrun.yaml, or a definition.json (default: the baseline's, of two run directories; else "
+     "cleanrun.yaml)",
+     0, false, false},
+    {"gate", "GATE", "which gate of the definition (default: its only one)", 0, false, false},
+    {"baseline", "DIR", "run directory or result tree to compare with", 0, false, false},
+    {"current", "DIR", "run directory or result tree that is judged", 0, false, false},
+    {"baseline-manifest", "FILE",
+     "reviewed baseline manifest: verified, and its comparison paths are required", 0, false,
+     false},
+    {"md", "FILE", "write the comparison as Markdown", 0, false, false},
+    {"json", "FILE|-", "write cleanrun-audit/1", 0, false, false},
+    {"report-only", NULL, "a REGRESSION exits 0; a refusal never does", 0, false, false},
 };
 
 const struct command command_audit = {
     .name = "audit",
     .summary = "compare a run with a baseline, or say why not",
-    .synopsis = "--baseline DIR --current DIR [--definition FILE] [--gate GATE] [--baseline-manifest FILE] [--md FILE] "
+    .synopsis = "--baseline DIR --current DIR [--definition FILE] [--gate GATE] "
+                "[--baseline-manifest FILE] [--md FILE] "
                 "[--json FILE|-] [--report-only]",
-    .examples = "  cleanrun audit --definition cleanrun.yaml --gate call-setup --baseline base --current run --json -\n",
-    .notes = "A directory with a manifest.json is a run directory: its machine, mode, source and definition are compared\n"
-             "as well. Any other directory is a result tree: only the reports' own identity counts.\n"
-             "Exit: 0 OK, 1 REGRESSION, 3 NON_COMPARABLE, 5 INVALID, 2 the comparison could not be made.\n",
+    .examples = "  cleanrun audit --definition cleanrun.yaml --gate call-setup --baseline base "
+                "--current run --json -\n",
+    .notes =
+        "A directory with a manifest.json is a run directory: its machine, mode, source and "
+        "definition are compared\n"
+        "as well. Any other directory is a result tree: only the reports' own identity counts.\n"
+        "Exit: 0 OK, 1 REGRESSION, 3 NON_COMPARABLE, 5 INVALID, 2 the comparison could not be "
+        "made.\n",
     COMMAND_OPTIONS(options),
     .min_args = 0,
     .max_args = 0,

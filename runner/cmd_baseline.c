@@ -11,11 +11,12 @@
 
 #define BASELINE_CHECK_SCHEMA "cleanrun-baseline-check/1"
 
-/* What was found, also when the baseline is broken: {schema, verdict, baseline_id|null, files, package?, error|null}. */
-static int write_json(const struct cli *c, const char *target, const struct baseline *b, const char *package,
-                      const char *error, struct err *e)
+/* What was found, also when the baseline is broken: {schema, verdict, baseline_id|null, files,
+ * package?, error|null}. */
+static int write_json(const struct cli *c, const char *target, const struct baseline *b,
+                      const char *package, const char *error, struct err *e)
 {
-    AUTO_JSON_DOC struct json_doc d = { 0 };
+    AUTO_JSON_DOC struct json_doc d = {0};
     AUTO_JSON cJSON *root = NULL;
     char hex[DIGEST_HEX_SIZE];
 
@@ -36,8 +37,8 @@ static int write_json(const struct cli *c, const char *target, const struct base
 }
 
 /* Tells the end of either command; `e` holds the failure when rc is negative. */
-static int finish(struct cli *c, const struct cli_args *a, const struct baseline *b, const char *verb, int rc,
-                  struct err *e)
+static int finish(struct cli *c, const struct cli_args *a, const struct baseline *b,
+                  const char *verb, int rc, struct err *e)
 {
     const char *json = cli_has(a, "json") ? cli_get(a, "json") : NULL;
     const char *target = json && json[0] ? json : "-";
@@ -53,13 +54,13 @@ static int finish(struct cli *c, const struct cli_args *a, const struct baseline
         return cli_fail(c, &failed);
     if (!json || strcmp(target, "-") != 0)
         plain_line(c->out, "performance regression baseline %s: %s (%zu files)", verb, b->id,
-                       b->n_files); /* main flushes and checks */
+                   b->n_files); /* main flushes and checks */
     return EXIT_OK;
 }
 
 static int run_verify(struct cli *c, const struct cli_args *a)
 {
-    AUTO_BASELINE struct baseline b = { 0 };
+    AUTO_BASELINE struct baseline b = {0};
     struct err e = ERR_INIT;
     int rc = baseline_verify(a->args[0], cli_get(a, "root"), &b, &e);
 
@@ -68,7 +69,7 @@ static int run_verify(struct cli *c, const struct cli_args *a)
 
 static int run_package(struct cli *c, const struct cli_args *a)
 {
-    AUTO_BASELINE struct baseline b = { 0 };
+    AUTO_BASELINE struct baseline b = {0};
     struct err e = ERR_INIT;
     const char *out = cli_get(a, "out");
     int rc = out ? baseline_package(a->args[0], cli_get(a, "root"), out, &b, &e)
@@ -78,9 +79,11 @@ static int run_package(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option verify_options[] = {
-    { "root", "DIR", "where the files are (default: perf-results beside the manifest, else its directory)", 0, false,
-      false },
-    { "json", "FILE|-", "write cleanrun-baseline-check/1; --json alone is standard output", 0, false, true },
+    {"root", "DIR",
+     "where the files are (default: perf-results beside the manifest, else its directory)", 0,
+     false, false},
+    {"json", "FILE|-", "write cleanrun-baseline-check/1; --json alone is standard output", 0, false,
+     true},
 };
 
 const struct command command_baseline_verify = {
@@ -88,7 +91,8 @@ const struct command command_baseline_verify = {
     .summary = "re-hash every file of a reviewed baseline",
     .synopsis = "MANIFEST [--root DIR] [--json[=FILE|-]]",
     .examples = "  cleanrun baseline verify perf-regression-baseline/manifest.json\n",
-    .notes = "Every listed file must be there, a regular file, with its size and SHA-256, and no other file.\n"
+    .notes = "Every listed file must be there, a regular file, with its size and SHA-256, and no "
+             "other file.\n"
              "Exit: 0 verified, 5 broken, 2 the check could not be made.\n",
     COMMAND_OPTIONS(verify_options),
     .min_args = 1,
@@ -97,17 +101,20 @@ const struct command command_baseline_verify = {
 };
 
 static const struct cli_option package_options[] = {
-    { "out", "DIR", "where DIR/perf-regression-baseline appears", 0, false, false },
-    { "root", "DIR", "where the files are (default: perf-results beside the manifest, else its directory)", 0, false,
-      false },
-    { "json", "FILE|-", "write cleanrun-baseline-check/1; --json alone is standard output", 0, false, true },
+    {"out", "DIR", "where DIR/perf-regression-baseline appears", 0, false, false},
+    {"root", "DIR",
+     "where the files are (default: perf-results beside the manifest, else its directory)", 0,
+     false, false},
+    {"json", "FILE|-", "write cleanrun-baseline-check/1; --json alone is standard output", 0, false,
+     true},
 };
 
 const struct command command_baseline_package = {
     .name = "baseline package",
     .summary = "copy a reviewed baseline, verified on both ends",
     .synopsis = "MANIFEST --out DIR [--root DIR] [--json[=FILE|-]]",
-    .examples = "  cleanrun baseline package baselines/20260929T034251Z/manifest.json --out release\n",
+    .examples =
+        "  cleanrun baseline package baselines/20260929T034251Z/manifest.json --out release\n",
     .notes = "The package appears whole or not at all, and never replaces one that is there.\n"
              "Exit: 0 packaged, 5 broken, 2 it exists already or could not be written.\n",
     COMMAND_OPTIONS(package_options),

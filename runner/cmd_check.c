@@ -72,8 +72,8 @@ static bool leaves_report_out(const struct definition *d)
     const cJSON *report = json_get(json_get(d->experiment, "run"), "report");
     const cJSON *path = NULL;
 
-    cJSON_ArrayForEach(path, json_get(json_get(json_get(d->policy, "audit"), "paths"), "required"))
-    {
+    cJSON_ArrayForEach(path,
+                       json_get(json_get(json_get(d->policy, "audit"), "paths"), "required")) {
         if (report && !strcmp(path->valuestring, report->valuestring))
             return false;
     }
@@ -173,8 +173,8 @@ static void print_text(const struct cli *c, const struct definition_file *f)
         for (size_t w = 0; w < ARRAY_LEN(warnings); w++)
             if (applies(&f->gates[i], w))
                 cli_say(c, "%s: warning: gate %s: %s",
-                        definition_place(&f->gates[i], warnings[w].pointer, place), f->gates[i].gate,
-                        warnings[w].text);
+                        definition_place(&f->gates[i], warnings[w].pointer, place),
+                        f->gates[i].gate, warnings[w].text);
     }
 }
 

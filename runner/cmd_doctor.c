@@ -16,8 +16,7 @@ static size_t count_state(const cJSON *rows, const char *state)
     const cJSON *row = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         n += strcmp(json_get(row, "state")->valuestring, state) == 0 ? 1 : 0;
     }
     return n;
@@ -44,8 +43,7 @@ static void print_text(const struct cli *c, const cJSON *rows, const char *fitne
     plain_line(c->out, "%s, kernel %s",
                cJSON_IsString(model) ? model->valuestring : "unknown processor",
                cJSON_IsString(kernel) ? kernel->valuestring : "unknown");
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         const char *state = json_get(row, "state")->valuestring;
         const cJSON *value = json_get(row, "value");
         const cJSON *fix = json_get(row, "fix");

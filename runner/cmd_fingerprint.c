@@ -58,10 +58,10 @@ const struct command command_fingerprint = {
     .summary = "identify the exact source tree",
     .synopsis = "[DIR] [--json] [--scheme NAME]",
     .examples = "  cleanrun fingerprint\n  cleanrun fingerprint --json ~/src/project\n",
-    .notes =
-        "Covers the commit, and the real bytes and modes of every tracked and untracked file. "
-        "Files that a .gitignore\n"
-        "of the tree ignores are left out and only counted. No git setting changes the answer. Exit: 0, or 2.\n",
+    .notes = "Covers the commit, and the real bytes and modes of every tracked and untracked file. "
+             "Files that a .gitignore\n"
+             "of the tree ignores are left out and only counted. No git setting changes the "
+             "answer. Exit: 0, or 2.\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,
     .run = run,

@@ -133,13 +133,14 @@ static void put_build(struct buf *b, const struct kind *k, const char *target)
 static void write_gate(struct buf *b, const struct kind *k, const char *project, const char *gate,
                        const char *target, const char *class)
 {
-    buf_printf(b,
-               "# A performance gate. Edit the names marked EDIT, then: cleanrun check; cleanrun run "
-               "%s.\n"
-               "# Every key: cleanrun help definition, man cleanrun.yaml.\n"
-               "version: 1\nproject: %s  # EDIT: owner/name\ngates:\n  %s:\n"
-               "    class: %s  # EDIT: your name for this kind of machine\n    build:\n",
-               gate, project, gate, class);
+    buf_printf(
+        b,
+        "# A performance gate. Edit the names marked EDIT, then: cleanrun check; cleanrun run "
+        "%s.\n"
+        "# Every key: cleanrun help definition, man cleanrun.yaml.\n"
+        "version: 1\nproject: %s  # EDIT: owner/name\ngates:\n  %s:\n"
+        "    class: %s  # EDIT: your name for this kind of machine\n    build:\n",
+        gate, project, gate, class);
     put_build(b, k, target);
     buf_printf(
         b,
@@ -167,7 +168,8 @@ static void write_gate(struct buf *b, const struct kind *k, const char *project,
         "    # What one run must keep to by itself: at least one check.\n"
         "    accept:\n"
         "      limits:\n"
-        "        - {name: something was measured, path: /seconds, op: '>=', value: 0, unit: s}  # EDIT\n"
+        "        - {name: something was measured, path: /seconds, op: '>=', value: 0, unit: s}  # "
+        "EDIT\n"
         "      # exact: [{name: nothing failed, path: /errors, equals: 0}]\n"
         "    # What is compared with the baseline.\n"
         "    audit:\n"
@@ -176,14 +178,16 @@ static void write_gate(struct buf *b, const struct kind *k, const char *project,
         "        - {path: /seconds, unit: s, worse: higher, tolerance_pct: 20}  # EDIT\n"
         "        # - {path: /resources/peak_rss_mb, label: peak RSS, unit: MB, worse: higher, "
         "tolerance_pct: 15}\n"
-        "    # Memory over time: the runner samples the program and adds `resources` to the report; "
+        "    # Memory over time: the runner samples the program and adds `resources` to the "
+        "report; "
         "worth it for a\n"
         "    # program that runs for seconds at least.\n"
         "    # sampling: {interval: 100ms, into: /resources}\n"
         "    # Growth between two moments that the program tells: a line with the name to the "
         "descriptor\n"
         "    # $CLEANRUN_PHASE_FD; the metric is /resources/windows/steady/growth_mb_per_hour.\n"
-        "    # phases: {markers: [window_start, window_end], required: [window_start, window_end]}\n"
+        "    # phases: {markers: [window_start, window_end], required: [window_start, "
+        "window_end]}\n"
         "    # windows:\n"
         "    #   steady: {start_phase: window_start, end_phase: window_end, estimator: "
         "endpoint-bands}\n",
@@ -208,8 +212,7 @@ static void tell_next(const struct cli *c, const struct kind *k, const char *gat
 {
     cli_say(c, "wrote cleanrun.yaml for a %s build that makes '%s'; next:", k->name, target);
     cli_say(c, "  edit the names marked EDIT: project, class, program, identity, check and metric");
-    cli_say(c,
-            "  echo %s%s >>.gitignore    # what a build leaves is no change of the source",
+    cli_say(c, "  echo %s%s >>.gitignore    # what a build leaves is no change of the source",
             k->ignore ? k->ignore : "/", k->ignore ? "" : target);
     cli_say(c, "  git add cleanrun.yaml .gitignore && git commit");
     cli_say(c, "  cleanrun check && cleanrun run %s", gate);

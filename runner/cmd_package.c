@@ -156,8 +156,7 @@ static void say_shortcomings(const struct cli *c, const cJSON *list)
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, list)
-    {
+    cJSON_ArrayForEach(row, list) {
         const char *run = json_text(row, "run", "");
 
         cli_say(c, "  %s: %s%s%s", json_text(row, "code", ""), run, run[0] ? ": " : "",
@@ -312,8 +311,7 @@ static void print_stages(const struct cli *c, const cJSON *document)
 {
     const cJSON *s = NULL;
 
-    cJSON_ArrayForEach(s, json_get(document, "stages"))
-    {
+    cJSON_ArrayForEach(s, json_get(document, "stages")) {
         const char *result = json_text(s, "result", "");
 
         plain_line(c->out, "%s %-10s %s", /* main flushes and checks */
@@ -337,8 +335,7 @@ static void print_verdict(const struct cli *c, const struct runset_verdict *v)
                        json_text(v->document, "status", "")); /* as above */
     (void) fputc('\n', c->out);                               /* as above */
     say_shortcomings(c, json_get(v->document, "shortcomings"));
-    cJSON_ArrayForEach(row, json_get(v->document, "unmet"))
-    {
+    cJSON_ArrayForEach(row, json_get(v->document, "unmet")) {
         cli_say(c, "required, but not so: %s", row->valuestring);
     }
 }

@@ -56,12 +56,12 @@ static void show_head(struct cli *c, const struct manifest *m)
     if (m->has_executable) {
         digest_hex(&m->executable_digest, hex);
         plain_line(c->out, "program   %s sha256 %s",
-                       json_text(json_get(d, "executable"), "name", "-"), hex);
+                   json_text(json_get(d, "executable"), "name", "-"), hex);
     }
-    (void) fprintf(c->out,
-                   "status    %s\nreport    %s\naccepted  %s\naudit     %s\nfiles     %zu\n",
-                   manifest_status_name(m->status), json_text(d, "report_status", "-"),
-                   json_text(d, "acceptance_status", "-"), json_text(d, "audit_status", "-"), m->n_files);
+    (void) fprintf(
+        c->out, "status    %s\nreport    %s\naccepted  %s\naudit     %s\nfiles     %zu\n",
+        manifest_status_name(m->status), json_text(d, "report_status", "-"),
+        json_text(d, "acceptance_status", "-"), json_text(d, "audit_status", "-"), m->n_files);
 }
 
 static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
@@ -72,8 +72,7 @@ static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
 
     if (read_json(dir_fd, "acceptance.json", &j, e) < 0)
         return -1;
-    cJSON_ArrayForEach(check, json_get(j, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(j, "checks")) {
         bool passed = cJSON_IsTrue(json_get(check, "passed"));
 
         n++;
@@ -154,8 +153,10 @@ static void show_result(struct cli *c, int dir_fd, const struct manifest *m)
     else if (m->status == MANIFEST_FAIL || strcmp(acceptance, "FAIL") == 0)
         plain_line(c->out, "result    FAIL");
     else if (strcmp(audit, "NOT_APPLICABLE") == 0)
-        plain_line(c->out, "result    NON_COMPARABLE  NC-BASELINE-NONE: this run was compared with no baseline "
-                           "(cleanrun help NC-BASELINE-NONE)");
+        plain_line(
+            c->out,
+            "result    NON_COMPARABLE  NC-BASELINE-NONE: this run was compared with no baseline "
+            "(cleanrun help NC-BASELINE-NONE)");
     else
         plain_line(c->out, "result    %s", audit);
 }

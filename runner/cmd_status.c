@@ -124,8 +124,7 @@ static bool worst_of(const cJSON *gates, enum verdict *out)
     enum verdict worst = VERDICT_OK;
     enum verdict v;
 
-    cJSON_ArrayForEach(gate, gates)
-    {
+    cJSON_ArrayForEach(gate, gates) {
         if (!json_text(gate, "gate", "")[0] || !verdict_parse(json_text(gate, "verdict", ""), &v))
             return false;
         worst = gate == gates->child ? v : verdict_worse(worst, v);
@@ -184,8 +183,7 @@ static int tell(struct cli *c, const struct push_target *t, const char *commit,
         return cli_write_text(c, NULL, reply->body, reply->len, e);
     plain_line(c->out, "%s  %s", json_text(j, "verdict", ""),
                without_verdict(j)); /* flushed and checked by main */
-    cJSON_ArrayForEach(gate, json_get(j, "gates"))
-    {
+    cJSON_ArrayForEach(gate, json_get(j, "gates")) {
         AUTO_FREE char *url = push_page(t->server, json_text(gate, "url", ""));
 
         plain_line(c->out, "  %-24s %-16s %s", json_text(gate, "gate", ""),

@@ -29,8 +29,7 @@ static int check_proof(const struct plan *p, size_t step, const cJSON *proof, co
 {
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, json_get(proof, "equal"))
-    {
+    cJSON_ArrayForEach(item, json_get(proof, "equal")) {
         if (plain(item->valuestring))
             continue;
         (void) err_set(e, ERR_USAGE, "plan.proof",
@@ -38,8 +37,7 @@ static int check_proof(const struct plan *p, size_t step, const cJSON *proof, co
                        item->valuestring);
         return placed(p, step, "/proof/equal", e);
     }
-    cJSON_ArrayForEach(item, json_get(proof, "values"))
-    {
+    cJSON_ArrayForEach(item, json_get(proof, "values")) {
         if (plain(item->string))
             continue;
         (void) err_set(e, ERR_USAGE, "plan.proof",
@@ -55,8 +53,7 @@ int conditioning_check(const struct plan *p, struct err *e)
     const cJSON *step = NULL;
     size_t i = 0;
 
-    cJSON_ArrayForEach(step, p->conditioning)
-    {
+    cJSON_ArrayForEach(step, p->conditioning) {
         if (check_proof(p, i++, json_get(step, "proof"), json_get(step, "name")->valuestring, e) <
             0)
             return -1;
@@ -99,8 +96,7 @@ bool conditioning_unproven(const struct plan *p, int run_fd, char *why, size_t s
 {
     const cJSON *step = NULL;
 
-    cJSON_ArrayForEach(step, p->conditioning)
-    {
+    cJSON_ArrayForEach(step, p->conditioning) {
         if (json_get(step, "proof") && step_unproven(step, run_fd, why, size))
             return true;
     }

@@ -1,8 +1,9 @@
 /*
  * libcurl bound when it is called instead of at start: with its forty libraries it takes three
- * milliseconds to load, more than most commands need, and only push and status use it. These functions
- * stand in for those of libcurl.so.4, under curl's own names. A missing library is a transfer that cannot
- * start, which http.c tells. No state of our own: the loader keeps what was opened.
+ * milliseconds to load, more than most commands need, and only push and status use it. These
+ * functions stand in for those of libcurl.so.4, under curl's own names. A missing library is a
+ * transfer that cannot start, which http.c tells. No state of our own: the loader keeps what was
+ * opened.
  */
 #include <curl/curl.h>
 #include <dlfcn.h>
@@ -13,7 +14,8 @@
 
 #define CURL_LIBRARY "libcurl.so.4"
 
-/* Every argument of curl's options is a pointer, a long or a curl_off_t: one register of the same size. */
+/* Every argument of curl's options is a pointer, a long or a curl_off_t: one register of the same
+ * size. */
 _Static_assert(sizeof(void *) == sizeof(curl_off_t) && sizeof(void *) == sizeof(long), "LP64");
 
 /* Puts the address of curl's function into *out (a function pointer); false when there is none. */

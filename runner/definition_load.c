@@ -24,20 +24,23 @@ static int choose(const char *path, const char *gate, struct definition_source *
         return 0;
     if (gate)
         return err_set(e, ERR_USAGE, "definition.gate", "%s has no gate '%.80s'", path, gate);
-    return err_set(e, ERR_USAGE, "definition.gate", "%s has several gates: name one with --gate", path);
+    return err_set(e, ERR_USAGE, "definition.gate", "%s has several gates: name one with --gate",
+                   path);
 }
 
-int definition_load(const char *path, const char *gate, struct definition_source *out, struct err *e)
+int definition_load(const char *path, const char *gate, struct definition_source *out,
+                    struct err *e)
 {
     const char *name = path ? path : "cleanrun.yaml";
-    struct definition_source s = { 0 };
+    struct definition_source s = {0};
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
     int rc = 0;
 
     if (file_read(name, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0)
         return -1;
-    /* definition.json is a canonical document; a YAML file never holds its schema name in this form. */
+    /* definition.json is a canonical document; a YAML file never holds its schema name in this
+     * form. */
     if (bytes[0] == '{' && memmem(bytes, len, "\"cleanrun-definition/1\"", 23))
         rc = definition_parse(bytes, len, &s.one, e) < 0 ? err_wrap(e, "%s", name) : 0;
     else

@@ -29,8 +29,7 @@ static size_t rejected(const cJSON *const lists[SOURCES], const char *name)
     for (size_t i = 0; i < SOURCES; i++) {
         const cJSON *pattern = NULL;
 
-        cJSON_ArrayForEach(pattern, lists[i])
-        {
+        cJSON_ArrayForEach(pattern, lists[i]) {
             if (text_glob(pattern->valuestring, name))
                 return i;
         }
@@ -119,13 +118,11 @@ int envguard_patterns(const struct plan *p, cJSON **out, struct err *e)
     for (size_t i = 0; i < SOURCES; i++) {
         const cJSON *pattern = NULL;
 
-        cJSON_ArrayForEach(pattern, lists[i])
-        {
+        cJSON_ArrayForEach(pattern, lists[i]) {
             const cJSON *seen = NULL;
             bool twice = false;
 
-            cJSON_ArrayForEach(seen, d.root)
-            {
+            cJSON_ArrayForEach(seen, d.root) {
                 twice = twice || !strcmp(seen->valuestring, pattern->valuestring);
             }
             if (!twice)

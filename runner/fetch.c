@@ -111,8 +111,7 @@ static int choose(const cJSON *list, const char *machine_class, struct listed *o
 
     if (strcmp(json_text(list, "schema", ""), "cleanrun-baselines/1") != 0 || !cJSON_IsArray(rows))
         return unsound("it is no cleanrun-baselines/1", e);
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         if (!cJSON_IsTrue(json_get(row, "current")) || cJSON_IsTrue(json_get(row, "legacy")) ||
             strcmp(json_text(row, "class", ""), machine_class) != 0)
             continue;
@@ -142,8 +141,7 @@ static const char *failed_detail(const struct verify_report *report)
 {
     const cJSON *stage = NULL;
 
-    cJSON_ArrayForEach(stage, json_get(report->document, "stages"))
-    {
+    cJSON_ArrayForEach(stage, json_get(report->document, "stages")) {
         if (strcmp(json_text(stage, "result", ""), "failed") == 0)
             return json_text(stage, "detail", "");
     }

@@ -1,8 +1,8 @@
 /*
  * fetch: the current reviewed baseline of a gate and machine class from a server, checked before
- * anything is built: with a keyring the signature, and always the listed digest, the strict archive,
- * its manifest, every member. Trusts the server only to say which run was reviewed, and without a
- * keyring also who measured it.
+ * anything is built: with a keyring the signature, and always the listed digest, the strict
+ * archive, its manifest, every member. Trusts the server only to say which run was reviewed, and
+ * without a keyring also who measured it.
  */
 #pragma once
 
@@ -17,7 +17,8 @@ struct fetch_question {
     const char *server, *token_file; /* token_file NULL: a public project */
     const char *project, *gate, *machine_class;
     const char *state; /* directory for scratch; NULL: /tmp */
-    const struct keyring *keyring; /* NULL: who signed it is not asked, the server's word is taken */
+    /* NULL: who signed it is not asked, the server's word is taken */
+    const struct keyring *keyring;
 };
 
 /* *out is not present when no baseline was reviewed for this class; note says so, or whose review

@@ -1,6 +1,6 @@
 /*
- * finish: what finishing adds to a run, shared by finalize.c (makes it), finish_judge.c (compares it)
- * and finish_tell.c (tells it).
+ * finish: what finishing adds to a run, shared by finalize.c (makes it), finish_judge.c (compares
+ * it) and finish_tell.c (tells it).
  *
  * acceptance.json and audit.json hold what the run's own definition gives: a verifier computes them
  * again from the package (decisions C3). The local verdict is by the policy that was reviewed with
@@ -35,7 +35,7 @@ struct finish {
     bool has_acceptance;
     struct audit audit;
     bool has_audit;
-    bool has_baseline; /* snapshot taken */
+    bool has_baseline;          /* snapshot taken */
     bool own_acceptance_failed; /* one of the faults is that, by the run's own policy */
     struct reviewed reviewed;
     struct audit foreseen; /* without a baseline: could a later run be compared with this one? */

@@ -39,8 +39,7 @@ static const char *failed_check(const struct acceptance *a, char out[CHECK_TOLD]
     const cJSON *check = NULL;
 
     (void) snprintf(out, CHECK_TOLD, "?"); /* fits */
-    cJSON_ArrayForEach(check, json_get(a->document, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(a->document, "checks")) {
         const cJSON *name = json_get(check, "name"), *error = json_get(check, "error");
         const cJSON *operator= json_get(check, "operator");
         char actual[VALUE_TOLD], limit[VALUE_TOLD];
@@ -122,8 +121,7 @@ static void add_reasons(struct json_doc *d, const struct finish *f)
     cJSON *row;
 
     if (finish_audit(f)) {
-        cJSON_ArrayForEach(reason, json_get(finish_audit(f)->document, "reasons"))
-        {
+        cJSON_ArrayForEach(reason, json_get(finish_audit(f)->document, "reasons")) {
             json_add_copy(d, list, NULL, reason);
         }
         return;
@@ -151,8 +149,7 @@ static void add_regressions(struct json_doc *d, const struct finish *f)
 
     if (!finish_audit(f))
         return;
-    cJSON_ArrayForEach(row, json_get(finish_audit(f)->document, "comparisons"))
-    {
+    cJSON_ArrayForEach(row, json_get(finish_audit(f)->document, "comparisons")) {
         if (is_regression(row))
             json_add_copy(d, list, NULL, row);
     }
@@ -171,8 +168,7 @@ static void add_obstacles(struct json_doc *d, const struct finish *f)
     }
     json_add_bool(d, NULL, "could_be_baseline", f->foreseen.verdict == VERDICT_OK);
     list = json_add_array(d, NULL, "obstacles");
-    cJSON_ArrayForEach(reason, json_get(f->foreseen.document, "reasons"))
-    {
+    cJSON_ArrayForEach(reason, json_get(f->foreseen.document, "reasons")) {
         json_add_copy(d, list, NULL, reason);
     }
 }
@@ -228,8 +224,7 @@ static void tell_regressions(const struct finish *f)
 
     if (!finish_audit(f))
         return;
-    cJSON_ArrayForEach(row, json_get(finish_audit(f)->document, "comparisons"))
-    {
+    cJSON_ArrayForEach(row, json_get(finish_audit(f)->document, "comparisons")) {
         if (!is_regression(row))
             continue;
         if (n++ == REASONS_TOLD) {
@@ -263,8 +258,7 @@ static void tell_list(const struct finish *f, const cJSON *reasons, const char *
     const cJSON *reason = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(reason, reasons)
-    {
+    cJSON_ArrayForEach(reason, reasons) {
         if (n++ == REASONS_TOLD) {
             cli_say(f->run->cli, "  - and more%s", more);
             return;

@@ -14,11 +14,11 @@
 struct git {
     char *root; /* absolute path of the work tree */
     int root_fd;
-    char *path;       /* search path for the git program */
-    char *index_file; /* GIT_INDEX_FILE, or NULL for the repository's own */
+    char *path;          /* search path for the git program */
+    char *index_file;    /* GIT_INDEX_FILE, or NULL for the repository's own */
     const char *scratch; /* state directory for temporary files (runner/scratch.h), borrowed;
                             NULL: /tmp */
-    char *safe;       /* safe.directory taken over from the user's own configuration, or NULL */
+    char *safe;          /* safe.directory taken over from the user's own configuration, or NULL */
 };
 
 struct git_output {

@@ -18,8 +18,7 @@ static char *features_text(const cJSON *features)
     AUTO_BUF struct buf b = {.data = NULL};
 
     buf_init(&b, LIMIT_KIB(16));
-    cJSON_ArrayForEach(item, features)
-    {
+    cJSON_ArrayForEach(item, features) {
         if (cJSON_IsString(item))
             buf_printf(&b, "%s%s", b.len ? "," : "", item->valuestring);
     }

@@ -57,8 +57,7 @@ int host_limits_check(const struct definition *d, struct err *e)
 
     for (; n < facts_count && n < FACTS_MAX; n++)
         facts[n] = facts_table[n].name;
-    cJSON_ArrayForEach(limit, limits_of(d))
-    {
+    cJSON_ArrayForEach(limit, limits_of(d)) {
         const cJSON *fact = json_get(limit, "fact"), *reading = json_get(limit, "reading");
 
         if (fact && !is_one_of(fact->valuestring, facts, n))
@@ -83,8 +82,7 @@ int host_limits_before_build(const struct definition *d, const struct sysroot *r
         return 0;
     if (host_facts(root, NULL, &facts, e) < 0)
         return -1;
-    cJSON_ArrayForEach(limit, limits_of(d))
-    {
+    cJSON_ArrayForEach(limit, limits_of(d)) {
         const cJSON *fact = json_get(limit, "fact");
         cJSON *copy;
 

@@ -22,7 +22,8 @@ struct http_request {
     size_t body_len;
     int file_fd; /* PUT: the file to send from its start; -1: none */
     uint64_t file_size;
-    const struct http_save *save; /* where a 200 answer's body goes instead of memory; NULL: memory */
+    /* where a 200 answer's body goes instead of memory; NULL: memory */
+    const struct http_save *save;
     bool expect_continue; /* ask before sending: a server that refuses saves the upload */
     unsigned total_s;     /* 0: http_total_seconds decides */
 };

@@ -187,8 +187,7 @@ static void add_coverage(struct json_doc *d, const struct report *report)
     cJSON *rows = json_add_array(d, NULL, "coverage");
     const cJSON *window = NULL;
 
-    cJSON_ArrayForEach(window, json_get(report->resources, "windows"))
-    {
+    cJSON_ArrayForEach(window, json_get(report->resources, "windows")) {
         cJSON *row = json_add_object(d, rows, NULL);
 
         json_add_string(d, row, "window", window->string);

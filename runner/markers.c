@@ -85,8 +85,7 @@ static int place_of(const cJSON *list, const char *name)
     const cJSON *item = NULL;
     int i = 0;
 
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         if (!strcmp(item->valuestring, name))
             return i;
         i++;
@@ -130,15 +129,13 @@ bool markers_break(const struct markers *m, const struct plan *p, char *why, siz
     }
     if (p->markers && breaks_order(m, p, why, size))
         return true;
-    cJSON_ArrayForEach(item, p->required)
-    {
+    cJSON_ArrayForEach(item, p->required) {
         if (!p->markers_in_report && count_of(m, item->valuestring) == 0) {
             (void) snprintf(why, size, "phase marker '%s' was not seen", item->valuestring);
             return true;
         }
     }
-    cJSON_ArrayForEach(item, p->conditioning)
-    {
+    cJSON_ArrayForEach(item, p->conditioning) {
         const char *name = json_get(item, "name")->valuestring;
 
         if (!json_get(item, "command") && !json_get(item, "proof") && count_of(m, name) == 0) {

@@ -63,8 +63,7 @@ static const char *conditioning_names(const struct measure_input *in)
     const cJSON *step = NULL;
     const char *list = "";
 
-    cJSON_ArrayForEach(step, in->plan->conditioning)
-    {
+    cJSON_ArrayForEach(step, in->plan->conditioning) {
         if (json_get(step, "command"))
             continue;
         list = arena_printf(in->arena, "%s%s%s", list, *list ? "," : "",
@@ -84,8 +83,7 @@ static int add_filled(const struct measure_input *in, const cJSON *set, bool all
 
     words_of(in, words);
 
-    cJSON_ArrayForEach(item, set)
-    {
+    cJSON_ArrayForEach(item, set) {
         const char *text = item->valuestring;
 
         if (!all && !strchr(text, '{'))

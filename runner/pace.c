@@ -78,8 +78,7 @@ bool pace_breaks_window(const struct pace *p, const cJSON *windows, const cJSON 
 {
     const cJSON *entry = NULL;
 
-    cJSON_ArrayForEach(entry, windows)
-    {
+    cJSON_ArrayForEach(entry, windows) {
         struct window_rule rule;
 
         window_rule_from(entry, &rule);

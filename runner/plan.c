@@ -69,9 +69,10 @@ static int check_below(const struct definition *d, const char *pointer, const ch
 
     if (!path || is_below(path))
         return 0;
-    return err_set(e, ERR_USAGE, "plan.path",
-                   "%s: '%.100s' must lie below the root of the source: a relative path without '..'",
-                   definition_place(d, pointer, place), path);
+    return err_set(
+        e, ERR_USAGE, "plan.path",
+        "%s: '%.100s' must lie below the root of the source: a relative path without '..'",
+        definition_place(d, pointer, place), path);
 }
 
 static int read_build(const struct definition *d, struct plan *p, struct err *e)
@@ -264,8 +265,7 @@ int plan_argv(const cJSON *command, const struct plan_word *words, size_t n_word
 
     if (!argv)
         return arena_full(e);
-    cJSON_ArrayForEach(item, command)
-    {
+    cJSON_ArrayForEach(item, command) {
         argv[i] = plan_fill(item->valuestring, words, n_words, a);
         if (!argv[i++])
             return arena_full(e);
@@ -298,8 +298,7 @@ static bool allowed(const cJSON *allow, const char *name)
 {
     const cJSON *pattern = NULL;
 
-    cJSON_ArrayForEach(pattern, allow)
-    {
+    cJSON_ArrayForEach(pattern, allow) {
         if (text_glob(pattern->valuestring, name))
             return true;
     }
@@ -388,8 +387,7 @@ int plan_environment(const struct plan_sources *from, struct arena *a, const cha
     if (pass_through(v, json_get(from->env, "allow"), from->own, a, &record, passed, e) < 0)
         return -1;
     part = json_add_object(&record, NULL, "set");
-    cJSON_ArrayForEach(item, json_get(from->env, "set"))
-    {
+    cJSON_ArrayForEach(item, json_get(from->env, "set")) {
         json_add_string(&record, part, item->string, item->valuestring);
         if (assign(v, item->string, item->valuestring, e) < 0)
             return -1;

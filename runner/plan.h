@@ -45,7 +45,7 @@ struct plan {
     const char *sampling_into;   /* NULL: the workload's report carries its own */
     bool sampling_embed;
     enum plan_mode mode;
-    const cJSON *mode_spec; /* NULL in clean mode */
+    const cJSON *mode_spec;     /* NULL in clean mode */
     const cJSON *snapshots;     /* markers at which the tree is looked at, or NULL */
     uint64_t snapshot_every_ms; /* 0: not by the clock */
     int dump_signal;            /* sent at those moments; 0: none */

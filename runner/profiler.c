@@ -159,8 +159,7 @@ static int trial_environment(const struct plan *p, const struct profiler_place *
     for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
         const cJSON *item = NULL;
 
-        cJSON_ArrayForEach(item, sets[i])
-        {
+        cJSON_ArrayForEach(item, sets[i]) {
             const char *text = plan_fill(item->valuestring, words, n_words, at->arena);
 
             if (!text)

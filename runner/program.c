@@ -53,9 +53,8 @@ static bool tell_second_words(FILE *to, const char *first)
     for (size_t i = 0; command_table[i]; i++) {
         if (strncmp(command_table[i]->name, first, len) != 0 || command_table[i]->name[len] != ' ')
             continue;
-        plain_line(to, "%s cleanrun %-18s %s",
-                       found ? "    or" : "usage:", command_table[i]->name,
-                       command_table[i]->summary); /* talk, or flushed and checked by main */
+        plain_line(to, "%s cleanrun %-18s %s", found ? "    or" : "usage:", command_table[i]->name,
+                   command_table[i]->summary); /* talk, or flushed and checked by main */
         found = true;
     }
     return found;
@@ -80,8 +79,7 @@ static int unknown(const struct cli *c, int argc, char **argv)
         return EXIT_OK;
     if (has_second_words(argv[0])) {
         if (argc > 1 && argv[1][0] != '-')
-            plain_line(c->err, "cleanrun: no command '%.40s %.40s'", argv[0],
-                           argv[1]); /* talk */
+            plain_line(c->err, "cleanrun: no command '%.40s %.40s'", argv[0], argv[1]); /* talk */
         (void) tell_second_words(c->err, argv[0]); /* it has some */
         return EXIT_USAGE;
     }
@@ -91,8 +89,8 @@ static int unknown(const struct cli *c, int argc, char **argv)
     const char *near = text_nearest(argv[0], names, n);
 
     /* Talk. */
-    plain_line(c->err, "cleanrun: no command '%.60s'%s%s%s (cleanrun help lists them)",
-                   argv[0], near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    plain_line(c->err, "cleanrun: no command '%.60s'%s%s%s (cleanrun help lists them)", argv[0],
+               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
 }
 
@@ -111,8 +109,8 @@ static int help(const struct cli *c, int argc, char **argv)
             return EXIT_OK;
         /* Talk. */
         plain_line(c->err, "cleanrun help: no topic '%.60s%s%.60s'%s%s%s", argv[0],
-                       argc > 1 ? " " : "", argc > 1 ? argv[1] : "",
-                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+                   argc > 1 ? " " : "", argc > 1 ? argv[1] : "", near ? "; did you mean '" : "",
+                   near ? near : "", near ? "'?" : "");
         help_list(c->err);
         return EXIT_USAGE;
     }

@@ -66,8 +66,7 @@ static void tell_refusal(const struct push_upload *u, const cJSON *document)
     bool of_key = false;
     size_t n = 0;
 
-    cJSON_ArrayForEach(reason, json_get(document, "reasons"))
-    {
+    cJSON_ArrayForEach(reason, json_get(document, "reasons")) {
         const char *code = json_text(reason, "code", "?");
         const char *text = json_text(reason, "text", "");
 
@@ -88,8 +87,7 @@ static void tell_reasons(struct cli *c, const cJSON *document)
 {
     const cJSON *reason = NULL;
 
-    cJSON_ArrayForEach(reason, json_get(document, "reasons"))
-    {
+    cJSON_ArrayForEach(reason, json_get(document, "reasons")) {
         cli_say(c, "  %-22s %s", json_text(reason, "code", "?"), json_text(reason, "text", ""));
     }
 }

@@ -8,7 +8,8 @@
 
 #define SNAPSHOT_DIR "baseline"
 
-/* The manifest is the one that was named, and what it lists is not what is there: broken evidence. */
+/* The manifest is the one that was named, and what it lists is not what is there: broken evidence.
+ */
 static int differs(const char *what, struct err *e)
 {
     return err_set(e, ERR_TRUST, "reference.differs", "reviewed baseline content differs: %s",
@@ -46,7 +47,8 @@ static int read_manifest(struct reference *r, const char *sha256, struct err *e)
         return err_wrap(e, "baseline");
     }
     r->manifest_digest = digest_of(bytes, len);
-    /* Another manifest than the caller named: nothing says which of the two is right (decisions U18). */
+    /* Another manifest than the caller named: nothing says which of the two is right (decisions
+     * U18). */
     if (!digest_equal(&r->manifest_digest, &wanted))
         return err_set(e, ERR_USAGE, "reference.other",
                        "reviewed baseline content differs: " MANIFEST_NAME

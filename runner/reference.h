@@ -23,7 +23,7 @@ struct reference {
     struct manifest manifest;
     struct definition definition;
     struct tree tree;
-    char id[64]; /* "b-<run>" */
+    char id[64];       /* "b-<run>" */
     bool has_evidence; /* it came as an archive, with this digest */
     struct digest evidence_digest;
     struct scratch scratch; /* where the archive was unpacked; removed with the reference */

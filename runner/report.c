@@ -171,8 +171,9 @@ int report_take(const struct plan *p, int run_fd, const char *csv, size_t csv_le
     } else if (!cJSON_IsObject(r.document)) {
         (void) invalid(&r, "the report is no object"); /* always 0 */
     } else if (p->sampling_into && has_raw(run_fd, path)) {
-        (void) invalid(&r, "the program wrote <report>" AS_WRITTEN " itself, where the runner keeps "
-                           "the report as it was written (sampling.into)"); /* always 0 */
+        (void) invalid(&r,
+                       "the program wrote <report>" AS_WRITTEN " itself, where the runner keeps "
+                       "the report as it was written (sampling.into)"); /* always 0 */
     } else {
         r.status = REPORT_CAPTURED;
         if (p->sampling_into && derive(p, csv, csv_len, markers, &r, e) < 0) {

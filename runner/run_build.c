@@ -35,7 +35,8 @@ int run_fingerprint(struct run *r, struct err *e)
     AUTO_BUF struct buf b = {.data = NULL};
 
     r->stage = "fingerprint";
-    if (write_definition(r, e) < 0 || source_take(&r->git, r->plan.source_scheme, &r->start, e) < 0 ||
+    if (write_definition(r, e) < 0 ||
+        source_take(&r->git, r->plan.source_scheme, &r->start, e) < 0 ||
         source_to_json(&r->start, &j, e) < 0)
         return -1;
     if (source_count_ignored(&r->git, r->dir.path, &r->ignored, e) < 0)
@@ -84,7 +85,8 @@ static void tell_log(const struct run *r)
     struct err ignored = ERR_INIT; /* without a log there is nothing to show */
     size_t len = 0, from, lines = 0;
 
-    if (r->options.json || file_read_at(r->dir.fd, BUILD_LOG, LIMIT_LOG * 2, &text, &len, &ignored) < 0)
+    if (r->options.json ||
+        file_read_at(r->dir.fd, BUILD_LOG, LIMIT_LOG * 2, &text, &len, &ignored) < 0)
         return;
     while (len > 0 && text[len - 1] == '\n')
         len--;

@@ -161,8 +161,7 @@ static int condition(struct run *r, struct measure_input *in, struct err *e)
     size_t number = 0;
 
     r->stage = "conditioning";
-    cJSON_ArrayForEach(step, r->plan.conditioning)
-    {
+    cJSON_ArrayForEach(step, r->plan.conditioning) {
         if (record_step(r, step, e) < 0 ||
             (json_get(step, "command") && run_step(r, in, step, number, e) < 0))
             return -1;
@@ -209,8 +208,7 @@ static int check_profile(struct run *r, struct err *e)
         *e = (struct err) ERR_INIT;
         return file_remove_tree_at(r->dir.fd, PROFILE_DIR, e);
     }
-    cJSON_ArrayForEach(name, json_get(r->plan.mode_spec, "output"))
-    {
+    cJSON_ArrayForEach(name, json_get(r->plan.mode_spec, "output")) {
         if (!is_left(fd, &files, name->valuestring))
             run_fault(r, "the profiler left no %s", name->valuestring);
     }

@@ -41,8 +41,7 @@ static bool has_shortcoming(const struct runset *s, const char *code)
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, s->shortcomings)
-    {
+    cJSON_ArrayForEach(row, s->shortcomings) {
         const cJSON *j = json_get(row, "code");
 
         if (cJSON_IsString(j) && strcmp(j->valuestring, code) == 0)
@@ -122,8 +121,7 @@ static size_t count(const cJSON *list)
     size_t n = 0;
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, list)
-    {
+    cJSON_ArrayForEach(item, list) {
         n++;
     }
     return n;
@@ -139,8 +137,7 @@ static void add_outcome(struct json_doc *d, cJSON *o, const struct runset_run *r
     json_add_copy(d, part, "verdict", json_get(acceptance, "verdict"));
     json_add_int(d, part, "checks", (int64_t) count(json_get(acceptance, "checks")));
     failed = json_add_array(d, part, "failed");
-    cJSON_ArrayForEach(check, json_get(acceptance, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(acceptance, "checks")) {
         if (!cJSON_IsTrue(json_get(check, "passed")))
             json_add_copy(d, failed, NULL, json_get(check, "name"));
     }

@@ -75,8 +75,7 @@ const char *runset_first_failed(const cJSON *acceptance, size_t *out_failed)
     const char *first = NULL;
 
     *out_failed = 0;
-    cJSON_ArrayForEach(check, json_get(acceptance, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(acceptance, "checks")) {
         const cJSON *name = json_get(check, "name");
 
         if (cJSON_IsTrue(json_get(check, "passed")))

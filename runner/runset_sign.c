@@ -31,8 +31,7 @@ static void add_predicate(struct json_doc *d, const cJSON *index)
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         json_add_copy(d, p, keys[i], json_get(index, keys[i]));
     runs = json_add_array(d, p, "runs");
-    cJSON_ArrayForEach(run, json_get(index, "runs"))
-    {
+    cJSON_ArrayForEach(run, json_get(index, "runs")) {
         json_add_copy(d, runs, NULL, json_get(run, "run"));
     }
 }

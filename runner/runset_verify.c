@@ -164,8 +164,7 @@ static int check_absences(const cJSON *index, struct err *e)
     if (check_absence(index, "source_now", e) < 0 || check_absence(index, "executable", e) < 0 ||
         check_absence(index, "baseline", e) < 0)
         return -1;
-    cJSON_ArrayForEach(run, json_get(index, "runs"))
-    {
+    cJSON_ArrayForEach(run, json_get(index, "runs")) {
         if (check_absence(run, "audit", e) < 0)
             return -1;
     }
@@ -211,8 +210,7 @@ static int check_listed(const struct work *w, const cJSON *listed, struct err *e
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, listed)
-    {
+    cJSON_ArrayForEach(row, listed) {
         const char *path = path_of(row);
         AUTO_FD int fd = -1;
         uint64_t size = 0;
@@ -234,8 +232,7 @@ static int compare_lists(const cJSON *listed, const cJSON *found, size_t *out_n,
     const cJSON *row = NULL;
 
     *out_n = 0;
-    cJSON_ArrayForEach(row, found)
-    {
+    cJSON_ArrayForEach(row, found) {
         int order = claimed ? strcmp(path_of(claimed), path_of(row)) : 1;
 
         if (order > 0)

@@ -99,8 +99,7 @@ bool snapshots_want(const struct snapshots *s, const char *phase)
 {
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, s->phases)
-    {
+    cJSON_ArrayForEach(item, s->phases) {
         if (!strcmp(item->valuestring, phase))
             return true;
     }
@@ -172,8 +171,8 @@ static void add_total(struct snapshots *s, cJSON *o, const char *name, const str
     }
 }
 
-/* Tells the measured program's processes to dump; how many were told. A descriptor names the process
- * itself, whatever becomes of its number. */
+/* Tells the measured program's processes to dump; how many were told. A descriptor names the
+ * process itself, whatever becomes of its number. */
 static size_t tell_to_dump(const struct snapshots *s, const struct sysroot *root, const pid_t *pids,
                            size_t n)
 {
@@ -219,8 +218,7 @@ static bool taken(const struct snapshots *s, const char *phase)
 {
     const cJSON *o = NULL;
 
-    cJSON_ArrayForEach(o, s->list)
-    {
+    cJSON_ArrayForEach(o, s->list) {
         const cJSON *name = json_get(o, "phase");
 
         if (cJSON_IsString(name) && !strcmp(name->valuestring, phase) &&
@@ -234,8 +232,7 @@ const char *snapshots_missing(const struct snapshots *s)
 {
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, s->phases)
-    {
+    cJSON_ArrayForEach(item, s->phases) {
         if (!taken(s, item->valuestring))
             return item->valuestring;
     }

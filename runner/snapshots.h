@@ -1,7 +1,7 @@
 /*
- * snapshots: what a process tree holds at named phase markers of a diagnostic run and by the clock, from the
- * kernel's own sums (/proc/PID/smaps_rollup and status). The program is not stopped: a snapshot
- * begins when its marker arrives and tells how long it took. One thread.
+ * snapshots: what a process tree holds at named phase markers of a diagnostic run and by the clock,
+ * from the kernel's own sums (/proc/PID/smaps_rollup and status). The program is not stopped: a
+ * snapshot begins when its marker arrives and tells how long it took. One thread.
  */
 #pragma once
 
@@ -40,7 +40,8 @@ void snapshots_take(struct snapshots *s, const struct sysroot *root, const pid_t
 /* First listed phase that has no snapshot, or NULL. */
 const char *snapshots_missing(const struct snapshots *s);
 /* The document, cleanrun-snapshots/1: {schema, mode, phases[], every_ms or null, lost,
- * snapshots[{phase (null: by the clock), elapsed_ms, took_us, signalled, processes[{pid, name, measured, rss_kib, pss_kib, anonymous_kib, private_dirty_kib,
- * swap_kib, peak_rss_kib, threads}], total{the same sums but peak_rss_kib}, measured{those of
- * processes that run the measured executable}}]}. Once. */
+ * snapshots[{phase (null: by the clock), elapsed_ms, took_us, signalled, processes[{pid, name,
+ * measured, rss_kib, pss_kib, anonymous_kib, private_dirty_kib, swap_kib, peak_rss_kib, threads}],
+ * total{the same sums but peak_rss_kib}, measured{those of processes that run the measured
+ * executable}}]}. Once. */
 int snapshots_document(struct snapshots *s, cJSON **out, struct err *e) MUST_CHECK;

@@ -74,8 +74,7 @@ static int read_commit(struct source *s, const char *text, struct err *e)
 
 int source_head(const struct git *g, struct source *out, struct err *e)
 {
-    static const char *const head[] = {"rev-parse", "--verify", "--quiet", "HEAD^{commit}",
-                                       NULL};
+    static const char *const head[] = {"rev-parse", "--verify", "--quiet", "HEAD^{commit}", NULL};
     AUTO_GIT_OUTPUT struct git_output name = {.data = NULL};
     AUTO_GIT_OUTPUT struct git_output object = {.data = NULL};
 
@@ -94,8 +93,8 @@ int source_head(const struct git *g, struct source *out, struct err *e)
     return read_commit(out, object.data, e);
 }
 
-/* The seed's digest is made of git's own answers, which local settings can bend: whether the tree is
- * the commit is decided by its bytes all the same. */
+/* The seed's digest is made of git's own answers, which local settings can bend: whether the tree
+ * is the commit is decided by its bytes all the same. */
 static int take_seed(const struct git *g, struct source *s, struct err *e)
 {
     AUTO_SOURCE struct source bytes = {.scheme = SOURCE_SCHEMA};

@@ -13,9 +13,10 @@
  * .git/info/exclude and personal ignore files are not asked. Flags that hide changes
  * (skip-worktree, assume-unchanged) and every git setting are without effect, since bytes are read
  * from disk. What can't be read is an error.
- *   dirty: a path, a mode or a byte differs from HEAD, or a submodule is not checked out. Bytes are compared with HEAD's blobs, and
- * only when the commit itself holds a .gitattributes, with what a fresh checkout writes (line ends,
- * ident, working-tree-encoding; no filter program is ever run).
+ *
+ * dirty: a path, a mode or a byte differs from HEAD, or a submodule is not checked out. Bytes are
+ * compared with HEAD's blobs, and only when the commit itself holds a .gitattributes, with what a
+ * fresh checkout writes (line ends, ident, working-tree-encoding; no filter program is ever run).
  *
  * `rvoip-v1`: the first seed's digest over git's status and diff output, kept to reproduce its
  * history.
@@ -66,8 +67,8 @@ struct source_ignored {
  * fingerprint can't speak for a program built beside them. What lies below a directory named .git
  * that is none of the repository's counts, too. run_directory: absolute, the one that is being
  * written ("….partial") is left out; may be NULL. */
-int source_count_ignored(const struct git *g, const char *run_directory,
-                         struct source_ignored *out, struct err *e) MUST_CHECK;
+int source_count_ignored(const struct git *g, const char *run_directory, struct source_ignored *out,
+                         struct err *e) MUST_CHECK;
 
 /* The seed's digest from its parts: untracked (path, content) pairs in any order. */
 struct source_untracked {

@@ -1,5 +1,5 @@
-/* source_changed: which paths made two fingerprints of one work tree differ. For messages only: what
- * it can't find out it leaves out. */
+/* source_changed: which paths made two fingerprints of one work tree differ. For messages only:
+ * what it can't find out it leaves out. */
 #pragma once
 
 #include <stddef.h>

@@ -17,7 +17,7 @@
 #define REPOSITORIES_MAX 64 /* the tree and its submodules, whatever their nesting */
 
 struct repository {
-    char *prefix; /* path below the outermost root, "" for itself */
+    char *prefix;              /* path below the outermost root, "" for itself */
     char oid[SOURCE_OID_SIZE]; /* the commit that the tree around it names */
 };
 

@@ -1,4 +1,5 @@
-/* Files that git ignores, counted before a build: the fingerprint leaves them out, a build may not. */
+/* Files that git ignores, counted before a build: the fingerprint leaves them out, a build may not.
+ */
 #include "runner/source.h"
 
 #include <fcntl.h>
@@ -133,9 +134,8 @@ static int count_hidden(const struct look *l, const struct git_output *listed, s
 
 static int count_in(const struct look *l, struct err *e)
 {
-    static const char *const list[] = {"ls-files",  "--others",
-                                       "--ignored", "--exclude-per-directory=.gitignore",
-                                       "-z",        NULL};
+    static const char *const list[] = {
+        "ls-files", "--others", "--ignored", "--exclude-per-directory=.gitignore", "-z", NULL};
     AUTO_GIT_OUTPUT struct git_output o = {.data = NULL};
 
     if (git_run(l->git, list, false, &o, e) < 0)
@@ -186,8 +186,8 @@ static int count_submodule(const struct git *g, const char *prefix, struct queue
     return 0;
 }
 
-int source_count_ignored(const struct git *g, const char *run_directory,
-                         struct source_ignored *out, struct err *e)
+int source_count_ignored(const struct git *g, const char *run_directory, struct source_ignored *out,
+                         struct err *e)
 {
     struct source_ignored found = {.n = 0};
     struct queue q = {.n = 0};

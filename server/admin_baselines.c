@@ -85,8 +85,7 @@ static int note_regression(struct store *s, const char *run, const char *baselin
         return -1;
     plain_line(stderr,
                "note: this run is a REGRESSION against %s; from now on this is normal:", baseline);
-    cJSON_ArrayForEach(row, json_get(audit, "comparisons"))
-    {
+    cJSON_ArrayForEach(row, json_get(audit, "comparisons")) {
         if (strcmp(json_text(row, "verdict", ""), "regression") == 0)
             note_comparison(row);
     }

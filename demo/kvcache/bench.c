@@ -32,7 +32,7 @@
 static const struct {
     unsigned rate;
     unsigned secs;
-} conditioning[] = { { 5000, 1 }, { 20000, 1 }, { 50000, 1 } };
+} conditioning[] = {{5000, 1}, {20000, 1}, {50000, 1}};
 
 struct bench {
     struct cache *cache;
@@ -40,7 +40,8 @@ struct bench {
     uint64_t operations;
     uint64_t wrong_values;
     uint64_t failed_puts;
-    uint64_t latency[LATENCY_BUCKETS]; /* counts by LATENCY_STEP_NS; the last holds everything slower */
+    /* counts by LATENCY_STEP_NS; the last holds everything slower */
+    uint64_t latency[LATENCY_BUCKETS];
     int measuring;
 };
 
@@ -145,18 +146,28 @@ static void write_report(const struct bench *b, double measured_secs)
         perror(path);
         exit(2);
     }
-    fprintf(f, "{\"scenario\": \"kvcache\",\n \"environment\": {\"allocator\": \"malloc\", \"compiler\": \"%s\"},\n", __VERSION__);
-    fprintf(f, " \"load\": {\"rate\": %d, \"capacity\": %d, \"keys\": %d, \"value_bytes\": %d, \"settle_secs\": %d, "
-               "\"window_secs\": %d,\n          \"conditioning\": [", RATE, CAPACITY, KEYS, VALUE_BYTES, SETTLE_SECS,
-            WINDOW_SECS);
+    fprintf(f,
+            "{\"scenario\": \"kvcache\",\n \"environment\": {\"allocator\": \"malloc\", "
+            "\"compiler\": \"%s\"},\n",
+            __VERSION__);
+    fprintf(f,
+            " \"load\": {\"rate\": %d, \"capacity\": %d, \"keys\": %d, \"value_bytes\": %d, "
+            "\"settle_secs\": %d, "
+            "\"window_secs\": %d,\n          \"conditioning\": [",
+            RATE, CAPACITY, KEYS, VALUE_BYTES, SETTLE_SECS, WINDOW_SECS);
     for (size_t i = 0; i < sizeof conditioning / sizeof conditioning[0]; i++)
-        fprintf(f, "%s{\"rate\": %u, \"secs\": %u}", i ? ", " : "", conditioning[i].rate, conditioning[i].secs);
-    fprintf(f, "]},\n \"results\": {\"operations\": %llu, \"gets\": %llu, \"puts\": %llu, \"evictions\": %llu, "
-               "\"hit_ratio\": %.6f, \"probes_per_operation\": %.6f, \"achieved_rate\": %.1f,\n"
-               "             \"errors\": {\"wrong_values\": %llu, \"failed_puts\": %llu, \"failed_allocations\": %llu}},\n",
-            (unsigned long long) b->operations, (unsigned long long) c->gets, (unsigned long long) c->puts,
-            (unsigned long long) c->evictions, (double) c->hits / (double) c->gets,
-            (double) c->probes / (double) b->operations, (double) (RATE * (SETTLE_SECS + WINDOW_SECS)) / measured_secs,
+        fprintf(f, "%s{\"rate\": %u, \"secs\": %u}", i ? ", " : "", conditioning[i].rate,
+                conditioning[i].secs);
+    fprintf(f,
+            "]},\n \"results\": {\"operations\": %llu, \"gets\": %llu, \"puts\": %llu, "
+            "\"evictions\": %llu, "
+            "\"hit_ratio\": %.6f, \"probes_per_operation\": %.6f, \"achieved_rate\": %.1f,\n"
+            "             \"errors\": {\"wrong_values\": %llu, \"failed_puts\": %llu, "
+            "\"failed_allocations\": %llu}},\n",
+            (unsigned long long) b->operations, (unsigned long long) c->gets,
+            (unsigned long long) c->puts, (unsigned long long) c->evictions,
+            (double) c->hits / (double) c->gets, (double) c->probes / (double) b->operations,
+            (double) (RATE * (SETTLE_SECS + WINDOW_SECS)) / measured_secs,
             (unsigned long long) b->wrong_values, (unsigned long long) b->failed_puts,
             (unsigned long long) c->failures);
     fprintf(f, " \"latency_ns\": {\"operation\": {\"p50\": %llu, \"p95\": %llu, \"p99\": %llu}}}\n",

@@ -5,7 +5,7 @@
 
 struct entry {
     uint64_t key;
-    struct entry *chain;       /* next in the same bucket */
+    struct entry *chain;         /* next in the same bucket */
     struct entry *newer, *older; /* recency list */
     char *value;
     size_t len;

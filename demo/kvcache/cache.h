@@ -1,4 +1,5 @@
-/* cache: a fixed-capacity map from 64-bit keys to byte strings that forgets the least recently used entry. */
+/* cache: a fixed-capacity map from 64-bit keys to byte strings that forgets the least recently used
+ * entry. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +13,7 @@ struct cache_counters {
     uint64_t hits;
     uint64_t puts;
     uint64_t evictions;
-    uint64_t probes; /* hash chain entries looked at */
+    uint64_t probes;   /* hash chain entries looked at */
     uint64_t failures; /* allocations that failed */
 };
 

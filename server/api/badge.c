@@ -61,8 +61,7 @@ static const char *newest_word(const cJSON *gate)
 {
     const cJSON *run = NULL;
 
-    cJSON_ArrayForEach(run, json_get(gate, "runs"))
-    {
+    cJSON_ArrayForEach(run, json_get(gate, "runs")) {
         const char *stands = cJSON_GetStringValue(json_get(json_get(run, "check"), "verdict"));
         const char *own = cJSON_GetStringValue(json_get(run, "verdict"));
         const char *word = stands ? stands : own;

@@ -30,8 +30,8 @@ struct listener_counters {
     atomic_uint_fast64_t expired;     /* connections cut by a deadline */
     atomic_uint_fast64_t body_bytes;
     atomic_uint_fast64_t cache_hits;
-    atomic_uint_fast64_t
-        duration_buckets[LISTENER_DURATIONS]; /* not cumulative; the last is +Inf */
+    /* Not cumulative; the last is +Inf. */
+    atomic_uint_fast64_t duration_buckets[LISTENER_DURATIONS];
     atomic_uint_fast64_t duration_ns;
     atomic_size_t connections; /* open now */
     atomic_size_t active;      /* requests now */

@@ -72,8 +72,7 @@ static cJSON *problem_document(const struct request *q, unsigned status, const c
         (void) snprintf(text, sizeof text, "urn:cleanrun:request:%" PRIu64, q->id);
         json_add_string(&d, NULL, "instance", text);
     }
-    cJSON_ArrayForEach(member, extra)
-    {
+    cJSON_ArrayForEach(member, extra) {
         if (!is_problem_member(member->string))
             json_add_copy(&d, NULL, member->string, member);
     }

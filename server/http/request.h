@@ -98,7 +98,7 @@ struct request {
     bool has_length;
     bool expects_continue;
     bool from_cache;
-    bool counted; /* among the active ones: its head is complete */
+    bool counted;     /* among the active ones: its head is complete */
     bool never_cache; /* this answer must not be kept, though its route is cacheable */
 };
 

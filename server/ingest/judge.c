@@ -378,8 +378,7 @@ static int add_dirty(cJSON *audit, const struct manifest *m, struct err *e)
                                 changed ? "/source/start/dirty" : "/source/ignored") &&
         (changed ? cJSON_AddTrueToObject(reason, "current")
                  : cJSON_AddNumberToObject(reason, "current", (double) m->ignored)) &&
-        cJSON_AddStringToObject(reason, "text", text) &&
-        cJSON_AddItemToArray(reasons, reason))
+        cJSON_AddStringToObject(reason, "text", text) && cJSON_AddItemToArray(reasons, reason))
         return 0;
     json_free(reason);
     return no_memory(e);

@@ -51,8 +51,7 @@ static bool find_subject(struct job *j)
     const cJSON *subject = NULL;
     const cJSON *first = NULL;
 
-    cJSON_ArrayForEach(subject, json_get(j->statement.document, "subject"))
-    {
+    cJSON_ArrayForEach(subject, json_get(j->statement.document, "subject")) {
         const cJSON *name = json_get(subject, "name");
         const cJSON *hex = json_get(json_get(subject, "digest"), "sha256");
 

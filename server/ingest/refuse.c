@@ -195,8 +195,7 @@ int job_refuse_evidence(struct job *j, struct err *e)
     struct refusal r = {.code = j->report.code, .detail = ""};
 
     r.stages = json_get(j->report.document, "stages");
-    cJSON_ArrayForEach(stage, r.stages)
-    {
+    cJSON_ArrayForEach(stage, r.stages) {
         if (strcmp(json_text(stage, "result", ""), "failed") == 0)
             r.detail = json_text(stage, "detail", "");
     }

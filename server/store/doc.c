@@ -198,7 +198,8 @@ static void add_names(struct json_doc *d, cJSON *parent, const char *key, const 
     cJSON *list = json_add_array(d, parent, key);
     const cJSON *item = NULL;
 
-    cJSON_ArrayForEach(item, object) json_add_string(d, list, NULL, item->string);
+    cJSON_ArrayForEach(item, object)
+        json_add_string(d, list, NULL, item->string);
 }
 
 static int64_t count_checks(const cJSON *accept)
@@ -206,7 +207,8 @@ static int64_t count_checks(const cJSON *accept)
     const cJSON *part = NULL;
     int64_t n = 0;
 
-    cJSON_ArrayForEach(part, accept) n += cJSON_IsArray(part) ? cJSON_GetArraySize(part) : 1;
+    cJSON_ArrayForEach(part, accept)
+        n += cJSON_IsArray(part) ? cJSON_GetArraySize(part) : 1;
     return n;
 }
 
@@ -254,8 +256,7 @@ static void add_modes(struct json_doc *d, cJSON *parent, const cJSON *modes)
     const cJSON *mode = NULL;
 
     json_add_string(d, list, NULL, "clean");
-    cJSON_ArrayForEach(mode, modes)
-    {
+    cJSON_ArrayForEach(mode, modes) {
         if (mode->string && strcmp(mode->string, "clean") != 0)
             json_add_string(d, list, NULL, mode->string);
     }
@@ -290,7 +291,8 @@ int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const str
     add_names(d, out, "windows", json_get(def->experiment, "windows"));
     add_modes(d, out, json_get(def->experiment, "modes"));
     list = json_add_array(d, out, "metrics");
-    cJSON_ArrayForEach(metric, metrics) add_metric(d, list, def, metric, index++);
+    cJSON_ArrayForEach(metric, metrics)
+        add_metric(d, list, def, metric, index++);
     return d->failed ? err_set(e, ERR_NOMEM, "doc.memory", "out of memory") : 0;
 }
 
@@ -318,8 +320,7 @@ const cJSON *doc_metric_of(const struct definition *def, const char *pointer, si
     const cJSON *metric = NULL;
     size_t index = 0;
 
-    cJSON_ArrayForEach(metric, pointer_get(def->policy, "/audit/metrics"))
-    {
+    cJSON_ArrayForEach(metric, pointer_get(def->policy, "/audit/metrics")) {
         const cJSON *path = json_get(metric, "path");
 
         if (cJSON_IsString(path) && matches(path->valuestring, pointer)) {

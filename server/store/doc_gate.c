@@ -201,14 +201,13 @@ static int add_history(struct history *h, struct db *db, int64_t project_id, con
 {
     const cJSON *run = NULL;
 
-    cJSON_ArrayForEach(run, runs)
-    {
+    cJSON_ArrayForEach(run, runs) {
         const char *machine_class = json_get(run, "class")->valuestring;
         const cJSON *seen = NULL;
         bool done = false;
 
-        cJSON_ArrayForEach(seen, h->list) done =
-            done || strcmp(json_get(seen, "class")->valuestring, machine_class) == 0;
+        cJSON_ArrayForEach(seen, h->list)
+            done = done || strcmp(json_get(seen, "class")->valuestring, machine_class) == 0;
         if (!done && add_history_of(h, db, project_id, gate, machine_class, e) < 0)
             return -1;
         if (h->d->failed)

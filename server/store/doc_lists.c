@@ -129,8 +129,7 @@ static bool listed(const cJSON *list, const char *project, const char *gate,
 {
     const cJSON *o = NULL;
 
-    cJSON_ArrayForEach(o, list)
-    {
+    cJSON_ArrayForEach(o, list) {
         if (strcmp(json_get(o, "project")->valuestring, project) == 0 &&
             strcmp(json_get(o, "gate")->valuestring, gate) == 0 &&
             strcmp(json_get(o, "class")->valuestring, machine_class) == 0)

@@ -109,8 +109,7 @@ static int add_window(struct json_doc *d, cJSON *list, const cJSON *said, const 
     cJSON *o = json_add_object(d, list, NULL);
 
     json_add_string(d, o, "name", said->string);
-    cJSON_ArrayForEach(field, said)
-    {
+    cJSON_ArrayForEach(field, said) {
         if (strcmp(field->string, "name") != 0 && strcmp(field->string, "bound") != 0)
             json_add_copy(d, o, field->string, field);
     }
@@ -129,8 +128,7 @@ static int add_windows(struct json_doc *d, const struct measured *m, const cJSON
     cJSON *list = json_add_array(d, NULL, "windows");
     const cJSON *said = NULL;
 
-    cJSON_ArrayForEach(said, json_get(section, "windows"))
-    {
+    cJSON_ArrayForEach(said, json_get(section, "windows")) {
         if (cJSON_IsObject(said) &&
             add_window(d, list, said, json_get(rules, said->string), s, e) < 0)
             return -1;

@@ -52,8 +52,7 @@ static void add_revoked_stages(struct run_doc *r, cJSON *evidence, const cJSON *
     const cJSON *stage = NULL;
 
     clock_rfc3339(r->run->revoked_us, false, since);
-    cJSON_ArrayForEach(stage, stages)
-    {
+    cJSON_ArrayForEach(stage, stages) {
         const cJSON *name = json_get(stage, "name");
         cJSON *s;
 
@@ -280,8 +279,7 @@ static void add_steps(struct run_doc *r)
     }
     if (!cJSON_IsObject(verdict) || cJSON_IsString(json_get(verdict, "baseline")))
         return;
-    cJSON_ArrayForEach(reason, json_get(verdict, "reasons"))
-    {
+    cJSON_ArrayForEach(reason, json_get(verdict, "reasons")) {
         const cJSON *code = json_get(reason, "code");
 
         if (cJSON_IsString(code) &&

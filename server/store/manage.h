@@ -66,7 +66,8 @@ struct manage_review {
  * (audit_would_compare; else ERR_CONFLICT with the reasons). It becomes the current baseline of its
  * (gate, class); the one before is superseded. A run that is the baseline already is ERR_CONFLICT;
  * an earlier baseline becomes current again. A policy that differs from the current
- * baseline's, or from that of one that was retired without a successor, is ERR_CONFLICT with what differs, unless review->new_policy. */
+ * baseline's, or from that of one that was retired without a successor, is ERR_CONFLICT with what
+ * differs, unless review->new_policy. */
 int manage_baseline_approve(struct store *s, const char *run, const struct manage_review *review,
                             char out_id[MANAGE_ID_SIZE], struct err *e) MUST_CHECK;
 

@@ -66,8 +66,7 @@ int metric_values_collect(const struct definition *d, const struct tree *t,
 
     if (!m.items)
         return no_memory(e);
-    cJSON_ArrayForEach(metric, metrics)
-    {
+    cJSON_ArrayForEach(metric, metrics) {
         const cJSON *path = json_get(metric, "path");
 
         for (size_t i = 0; cJSON_IsString(path) && i < t->n; i++) {

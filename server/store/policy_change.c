@@ -30,8 +30,7 @@ static int refuse(const char *baseline, const cJSON *rows, struct err *e)
     int n = 0;
 
     buf_init(&text, LIMIT_KIB(64));
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         if (n++ >= FIELDS_SHOWN)
             continue;
         buf_printf(&text, "%s%s ", n > 1 ? "; " : "", json_get(row, "field")->valuestring);

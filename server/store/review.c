@@ -219,8 +219,7 @@ static int refuse_reasons(const char *run, const cJSON *reasons, struct err *e)
     size_t n = 0;
 
     buf_init(&text, LIMIT_KIB(64));
-    cJSON_ArrayForEach(reason, reasons)
-    {
+    cJSON_ArrayForEach(reason, reasons) {
         if (n++ < REASONS_TOLD)
             buf_printf(&text, "%s%s%s%s %.110s", n > 1 ? "; " : "", json_text(reason, "code", ""),
                        json_text(reason, "path", "")[0] ? " " : "", json_text(reason, "path", ""),

@@ -1,6 +1,6 @@
 /*
- * sides: a small gate and two sides that compare as OK, for tests to break one thing at a time. Helpers
- * fail the running test themselves. Include after tests/lib/support.h.
+ * sides: a small gate and two sides that compare as OK, for tests to break one thing at a time.
+ * Helpers fail the running test themselves. Include after tests/lib/support.h.
  */
 #pragma once
 
@@ -37,16 +37,22 @@ static const char sides_yaml[] =
     "      paths: {required: [s/1.json]}\n"
     "      windows: [{path: /windows/w, value: /results/growth, label: steady}]\n"
     "      metrics:\n"
-    "        - {path: /results/rate, label: rate, unit: 1/s, worse: lower, tolerance_pct: 10, gated: true}\n"
-    "        - {path: /results/growth, label: RSS growth, unit: MB/h, worse: higher, tolerance_pct: 15, floor: 100}\n"
-    "        - {path: /latency/*/p99, label: '{1} p99', unit: ns, worse: higher, tolerance_pct: 25, gated: true}\n"
-    "        - {path: /results/cpu, label: CPU, unit: '%', worse: higher, tolerance_pct: 5, gated: false}\n";
+    "        - {path: /results/rate, label: rate, unit: 1/s, worse: lower, tolerance_pct: 10, "
+    "gated: true}\n"
+    "        - {path: /results/growth, label: RSS growth, unit: MB/h, worse: higher, "
+    "tolerance_pct: 15, floor: 100}\n"
+    "        - {path: /latency/*/p99, label: '{1} p99', unit: ns, worse: higher, tolerance_pct: "
+    "25, gated: true}\n"
+    "        - {path: /results/cpu, label: CPU, unit: '%', worse: higher, tolerance_pct: 5, gated: "
+    "false}\n";
 
 static const char sides_report[] =
-    "{\"scenario\":\"s\",\"note\":\"n\",\"load\":{\"rate\":100,\"steps\":[10,20]},\"environment\":{\"cc\":\"gcc 12\",\"alloc\":\"mi\"},"
+    "{\"scenario\":\"s\",\"note\":\"n\",\"load\":{\"rate\":100,\"steps\":[10,20]},\"environment\":{"
+    "\"cc\":\"gcc 12\",\"alloc\":\"mi\"},"
     "\"results\":{\"rate\":1000.0,\"growth\":9.3,\"cpu\":50.0,\"serial\":1},"
     "\"latency\":{\"get\":{\"p99\":2000000},\"put\":{\"p99\":3000000}},"
-    "\"windows\":{\"w\":{\"complete\":true,\"sample_count\":90,\"actual_coverage_secs\":30.5,\"estimator\":\"theil-sen\"}}}";
+    "\"windows\":{\"w\":{\"complete\":true,\"sample_count\":90,\"actual_coverage_secs\":30.5,"
+    "\"estimator\":\"theil-sen\"}}}";
 
 struct sides_side {
     cJSON *report;
@@ -60,8 +66,8 @@ struct sides {
     struct sides_side baseline;
     struct sides_side current;
     bool legacy;
-    bool bare;           /* no manifests, no definitions */
-    const char *path;    /* of the report; SIDES_REPORT */
+    bool bare;        /* no manifests, no definitions */
+    const char *path; /* of the report; SIDES_REPORT */
     const char *evidence_baseline, *evidence_current;
     const cJSON *baseline_manifest;
 };
@@ -78,7 +84,7 @@ static inline cJSON *sides_json(const char *text)
 
 static inline char *sides_print(const cJSON *j)
 {
-    struct buf b = { 0 };
+    struct buf b = {0};
     size_t len = 0;
     char *text = NULL;
 
@@ -92,13 +98,14 @@ static inline char *sides_print(const cJSON *j)
 
 static inline void sides_definition(const char *yaml, struct definition *out)
 {
-    struct definition_file f = { 0 };
+    struct definition_file f = {0};
     struct err e = ERR_INIT;
     char *bytes = NULL;
     size_t len = 0;
 
     if (definition_file_parse("cleanrun.yaml", yaml, strlen(yaml), &f, &e) < 0 ||
-        definition_write(&f.gates[0], &bytes, &len, &e) < 0 || definition_parse(bytes, len, out, &e) < 0)
+        definition_write(&f.gates[0], &bytes, &len, &e) < 0 ||
+        definition_parse(bytes, len, out, &e) < 0)
         fail_msg("%s", e.text);
     free(bytes);
     definition_file_fini(&f);
@@ -146,11 +153,13 @@ static inline void sides_put_text(cJSON *root, const char *pointer, const char *
 static inline cJSON *sides_manifest(const struct definition *d, const char *run)
 {
     char hex[DIGEST_HEX_SIZE];
-    cJSON *m = sides_json("{\"schema\":\"cleanrun-manifest/2\",\"project\":\"o/r\",\"gate\":\"g\",\"class\":\"box\","
-                          "\"mode\":\"clean\",\"status\":\"PASS\",\"definition\":{},\"machine\":{\"facts\":{}},"
-                          "\"build\":{\"environment\":{\"PATH\":\"/bin\"}},\"environment\":{\"PATH\":\"/bin\"},"
-                          "\"source\":{\"start\":{\"commit\":\"c0ffee\",\"dirty\":false},\"end\":{\"dirty\":false},\"ignored\":0},"
-                          "\"executable\":{\"sha256\":\"aa\"},\"conditioning\":{\"steps\":[],\"sha256\":\"cc\"}}");
+    cJSON *m = sides_json(
+        "{\"schema\":\"cleanrun-manifest/2\",\"project\":\"o/r\",\"gate\":\"g\",\"class\":\"box\","
+        "\"mode\":\"clean\",\"status\":\"PASS\",\"definition\":{},\"machine\":{\"facts\":{}},"
+        "\"build\":{\"environment\":{\"PATH\":\"/bin\"}},\"environment\":{\"PATH\":\"/bin\"},"
+        "\"source\":{\"start\":{\"commit\":\"c0ffee\",\"dirty\":false},\"end\":{\"dirty\":false},"
+        "\"ignored\":0},"
+        "\"executable\":{\"sha256\":\"aa\"},\"conditioning\":{\"steps\":[],\"sha256\":\"cc\"}}");
     cJSON *facts = (cJSON *) (uintptr_t) pointer_get(m, "/machine/facts");
 
     assert_non_null(cJSON_AddStringToObject(m, "run", run));
@@ -165,7 +174,7 @@ static inline cJSON *sides_manifest(const struct definition *d, const char *run)
 
 static inline void sides_init_with(struct sides *s, const char *yaml)
 {
-    *s = (struct sides) { .path = SIDES_REPORT };
+    *s = (struct sides){.path = SIDES_REPORT};
     sides_definition(yaml, &s->policy);
     sides_definition(yaml, &s->baseline.definition);
     sides_definition(yaml, &s->current.definition);
@@ -184,7 +193,7 @@ static inline void sides_init(struct sides *s)
 
 static inline void sides_fini(struct sides *s)
 {
-    struct sides_side *both[] = { &s->baseline, &s->current };
+    struct sides_side *both[] = {&s->baseline, &s->current};
 
     definition_fini(&s->policy);
     for (size_t i = 0; i < 2; i++) {
@@ -217,15 +226,15 @@ static inline void sides_add_report(struct sides_side *side, const char *path)
 /* Runs the audit over both reports (a NULL report is absent) and whatever files were added. */
 static inline void sides_audit(struct sides *s, struct audit *out)
 {
-    struct audit_input in = { .policy = &s->policy, .baseline_manifest = s->baseline_manifest };
+    struct audit_input in = {.policy = &s->policy, .baseline_manifest = s->baseline_manifest};
     struct err e = ERR_INIT;
 
     sides_add_report(&s->baseline, s->path);
     sides_add_report(&s->current, s->path);
-    in.baseline = (struct audit_side) { .tree = &s->baseline.tree,
-                                        .evidence_sha256 = s->evidence_baseline,
-                                        .legacy = s->legacy };
-    in.current = (struct audit_side) { .tree = &s->current.tree, .evidence_sha256 = s->evidence_current };
+    in.baseline = (struct audit_side){
+        .tree = &s->baseline.tree, .evidence_sha256 = s->evidence_baseline, .legacy = s->legacy};
+    in.current =
+        (struct audit_side){.tree = &s->current.tree, .evidence_sha256 = s->evidence_current};
     if (!s->bare) {
         in.baseline.manifest = s->baseline.manifest;
         in.baseline.definition = &s->baseline.definition;
@@ -244,8 +253,7 @@ static inline bool sides_names(const cJSON *reason, const char *field)
 
     if (cJSON_IsString(at) && strcmp(at->valuestring, field) == 0)
         return true;
-    cJSON_ArrayForEach(element, json_get(reason, "elements"))
-    {
+    cJSON_ArrayForEach(element, json_get(reason, "elements")) {
         if (strcmp(json_get(element, "field")->valuestring, field) == 0)
             return true;
     }
@@ -258,9 +266,9 @@ static inline bool sides_has(const cJSON *document, const char *code, const char
     const cJSON *reasons = json_get(document, "reasons");
     const cJSON *r = NULL;
 
-    cJSON_ArrayForEach(r, reasons)
-    {
-        if (strcmp(json_get(r, "code")->valuestring, code) == 0 && (!field || sides_names(r, field)))
+    cJSON_ArrayForEach(r, reasons) {
+        if (strcmp(json_get(r, "code")->valuestring, code) == 0 &&
+            (!field || sides_names(r, field)))
             return true;
     }
     return false;
@@ -275,15 +283,16 @@ static inline void sides_show(const cJSON *document)
 }
 
 /* Judges, demands the verdict and (unless NULL) the reason, and frees both. */
-static inline void sides_expect(struct sides *s, enum verdict verdict, const char *code, const char *field)
+static inline void sides_expect(struct sides *s, enum verdict verdict, const char *code,
+                                const char *field)
 {
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     sides_audit(s, &a);
     if (a.verdict != verdict || (code && !sides_has(a.document, code, field))) {
         sides_show(a.document);
-        fail_msg("expected %s %s %s, found %s", verdict_word(verdict), code ? code : "", field ? field : "",
-                 verdict_word(a.verdict));
+        fail_msg("expected %s %s %s, found %s", verdict_word(verdict), code ? code : "",
+                 field ? field : "", verdict_word(a.verdict));
     }
     assert_string_equal(json_get(a.document, "verdict")->valuestring, verdict_word(verdict));
     if (verdict != VERDICT_OK && verdict != VERDICT_REGRESSION) {

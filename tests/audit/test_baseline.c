@@ -1,6 +1,7 @@
 /*
- * Neighbours of the seed's baseline rows: every value of a reviewed manifest taken away, made null, and given other types.
- * Only what the format leaves open may change; everything else is a broken manifest.
+ * Neighbours of the seed's baseline rows: every value of a reviewed manifest taken away, made null,
+ * and given other types. Only what the format leaves open may change; everything else is a broken
+ * manifest.
  */
 #include "tests/lib/cases.h"
 #include "tests/lib/support.h"
@@ -16,16 +17,19 @@
 #include "experiment/pointer.h"
 
 static const char ours[] =
-    "{\"schema\":\"cleanrun-baseline/1\",\"baseline_id\":\"b-20260929T200900Z-0000000a\",\"run\":\"20260929T200900Z-0000000a\","
-    "\"project\":\"o/r\",\"gate\":\"g\",\"class\":\"box\",\"reviewed\":{\"by\":\"A. Person\",\"at\":\"2026-09-30T08:00:00Z\","
-    "\"reason\":\"first\"},\"evidence_sha256\":\"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9\","
+    "{\"schema\":\"cleanrun-baseline/"
+    "1\",\"baseline_id\":\"b-20260929T200900Z-0000000a\",\"run\":\"20260929T200900Z-0000000a\","
+    "\"project\":\"o/r\",\"gate\":\"g\",\"class\":\"box\",\"reviewed\":{\"by\":\"A. "
+    "Person\",\"at\":\"2026-09-30T08:00:00Z\","
+    "\"reason\":\"first\"},\"evidence_sha256\":"
+    "\"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9\","
     "\"comparison_paths\":[\"s/1.json\"],\"files\":[{\"path\":\"s/1.json\",\"size\":2,"
     "\"sha256\":\"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9\"}]}";
 
 static bool reads(const cJSON *manifest)
 {
-    AUTO_BASELINE struct baseline b = { 0 };
-    AUTO_BUF struct buf text = { 0 };
+    AUTO_BASELINE struct baseline b = {0};
+    AUTO_BUF struct buf text = {0};
     struct err e = ERR_INIT;
 
     buf_init(&text, LIMIT_MIB(1));
@@ -63,7 +67,8 @@ static cJSON *changed(const cJSON *manifest, const char *pointer, const char *js
     else if (cJSON_IsArray(holder))
         assert_true(cJSON_ReplaceItemViaPointer(holder, node, cJSON_Parse(json)));
     else
-        assert_true(cJSON_ReplaceItemInObjectCaseSensitive(holder, strrchr(pointer, '/') + 1, cJSON_Parse(json)));
+        assert_true(cJSON_ReplaceItemInObjectCaseSensitive(holder, strrchr(pointer, '/') + 1,
+                                                           cJSON_Parse(json)));
     free(parent);
     return copy;
 }
@@ -85,8 +90,7 @@ static void collect(const cJSON *j, const char *at, struct pointers *out)
     }
     if (!cJSON_IsArray(j) && !cJSON_IsObject(j))
         return;
-    cJSON_ArrayForEach(item, j)
-    {
+    cJSON_ArrayForEach(item, j) {
         char index[24];
         char *below = NULL;
 
@@ -97,21 +101,23 @@ static void collect(const cJSON *j, const char *at, struct pointers *out)
     }
 }
 
-static const char *const others[] = { "null", "true", "false", "7", "-1", "1.5", "\"x\"", "\"\"", "[]", "{}", "[null]" };
+static const char *const others[] = {"null",  "true", "false", "7",  "-1",    "1.5",
+                                     "\"x\"", "\"\"", "[]",    "{}", "[null]"};
 
 struct allowance {
     const char *pointer;
     const char *changes;
 };
 
-static void change_everything(const cJSON *manifest, const struct allowance *allowed, size_t n_allowed)
+static void change_everything(const cJSON *manifest, const struct allowance *allowed,
+                              size_t n_allowed)
 {
-    struct pointers p = { .n = 0 };
+    struct pointers p = {.n = 0};
 
     assert_true(reads(manifest));
     collect(manifest, "", &p);
     for (size_t i = 0; i < p.n; i++) {
-        AUTO_BUF struct buf found = { 0 };
+        AUTO_BUF struct buf found = {0};
         const char *expected = "";
 
         buf_init(&found, LIMIT_KIB(4));
@@ -136,24 +142,24 @@ static void change_everything(const cJSON *manifest, const struct allowance *all
 static void only_what_the_seeds_format_leaves_open_may_change(void **state)
 {
     static const struct allowance allowed[] = {
-        { "/qualification/permitted_use", "\"x\"" },
-        { "/source/git_revision", "\"x\"" },
-        { "/files/0", "removed" }, /* the inventory is compared with the tree, not with itself */
-        { "/files/1", "removed" },
-        { "/files/2", "removed" },
-        { "/files/3", "removed" },
-        { "/files/5", "removed" }, /* 4 is the comparison path */
-        { "/files/0/bytes", "7" },
-        { "/files/1/bytes", "7" },
-        { "/files/2/bytes", "7" },
-        { "/files/3/bytes", "7" },
-        { "/files/4/bytes", "7" },
-        { "/files/5/bytes", "7" },
-        { "/files/0/path", "\"x\"" },
-        { "/files/1/path", "\"x\"" },
-        { "/files/2/path", "\"x\"" },
-        { "/files/3/path", "\"x\"" },
-        { "/files/5/path", "\"x\"" },
+        {"/qualification/permitted_use", "\"x\""},
+        {"/source/git_revision", "\"x\""},
+        {"/files/0", "removed"}, /* the inventory is compared with the tree, not with itself */
+        {"/files/1", "removed"},
+        {"/files/2", "removed"},
+        {"/files/3", "removed"},
+        {"/files/5", "removed"}, /* 4 is the comparison path */
+        {"/files/0/bytes", "7"},
+        {"/files/1/bytes", "7"},
+        {"/files/2/bytes", "7"},
+        {"/files/3/bytes", "7"},
+        {"/files/4/bytes", "7"},
+        {"/files/5/bytes", "7"},
+        {"/files/0/path", "\"x\""},
+        {"/files/1/path", "\"x\""},
+        {"/files/2/path", "\"x\""},
+        {"/files/3/path", "\"x\""},
+        {"/files/5/path", "\"x\""},
     };
     cJSON *manifest = cases_read_json("tests/data/rvoip/baselines/20260706T181609Z/manifest.json");
 
@@ -165,13 +171,10 @@ static void only_what_the_seeds_format_leaves_open_may_change(void **state)
 static void only_what_our_format_leaves_open_may_change(void **state)
 {
     static const struct allowance allowed[] = {
-        { "/run", "removed" },
-        { "/gate", "\"x\"" },
-        { "/class", "\"x\"" },
-        { "/reviewed/by", "\"x\"" },
-        { "/reviewed/reason", "\"x\"" },
-        { "/evidence_sha256", "removed" },
-        { "/files/0/size", "7" },
+        {"/run", "removed"},           {"/gate", "\"x\""},
+        {"/class", "\"x\""},           {"/reviewed/by", "\"x\""},
+        {"/reviewed/reason", "\"x\""}, {"/evidence_sha256", "removed"},
+        {"/files/0/size", "7"},
     };
     cJSON *manifest = cJSON_Parse(ours);
 

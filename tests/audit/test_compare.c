@@ -6,13 +6,14 @@
 #include "audit/parts.h"
 #include "tests/audit/sides.h"
 
-static struct judged judge(bool higher, double tolerance, double floor, double baseline, double current)
+static struct judged judge(bool higher, double tolerance, double floor, double baseline,
+                           double current)
 {
-    struct policy_metric m = { .higher_is_worse = higher,
-                               .tolerance_pct = tolerance,
-                               .has_floor = floor > 0,
-                               .floor = floor,
-                               .gated = true };
+    struct policy_metric m = {.higher_is_worse = higher,
+                              .tolerance_pct = tolerance,
+                              .has_floor = floor > 0,
+                              .floor = floor,
+                              .gated = true};
 
     return compare_judge(&m, baseline, current);
 }
@@ -44,15 +45,17 @@ static void denominator_is_the_absolute_baseline(void **state)
 static void near_zero_needs_floor_and_doubling(void **state)
 {
     (void) state;
-    assert_false(judge(true, 15, 0.5, 0.4, 0.7).regression);  /* above the floor, not doubled */
+    assert_false(judge(true, 15, 0.5, 0.4, 0.7).regression); /* above the floor, not doubled */
     assert_true(judge(true, 15, 0.5, 0.4, 0.81).regression);
     assert_false(judge(true, 25, 1e6, 0.4e6, 0.99e6).regression); /* doubled, under the floor */
     assert_true(judge(true, 25, 1e6, 0.9e6, 1.81e6).regression);
-    assert_true(judge(true, 25, 1e6, 1e6, 1.3e6).regression); /* at the floor the percentage rules */
+    /* at the floor the percentage rules */
+    assert_true(judge(true, 25, 1e6, 1e6, 1.3e6).regression);
     assert_true(judge(true, 15, 100, 9.3, 1499).regression);
     assert_close(judge(true, 15, 100, 9.3, 1499).limit, 100, 1e-12);
     assert_close(judge(true, 15, 100, 80, 1).limit, 160, 1e-12);
-    assert_false(judge(false, 15, 100, 80, 1).regression); /* lower-is-worse near zero never regresses */
+    /* lower-is-worse near zero never regresses */
+    assert_false(judge(false, 15, 100, 80, 1).regression);
     assert_true(isnan(judge(false, 15, 100, 80, 1).limit));
 }
 
@@ -100,7 +103,8 @@ static void rule_agrees_with_an_oracle_on_random_values(void **state)
 
         assert_int_equal(j.regression, oracle(higher, tolerance, floor, b, c));
         regressions += j.regression;
-        /* The limit is the border: what lies clearly on its good side passes, on its bad side regresses. */
+        /* The limit is the border: what lies clearly on its good side passes, on its bad side
+         * regresses. */
         if (!isnan(j.limit) && fabs(c - j.limit) > 1e-6)
             assert_int_equal(j.regression, higher ? c > j.limit : c < j.limit);
     }
@@ -110,7 +114,7 @@ static void rule_agrees_with_an_oracle_on_random_values(void **state)
 static void delta_pct_is_null_in_the_document_when_the_baseline_is_zero(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     sides_init(&s);
@@ -128,9 +132,13 @@ static void delta_pct_is_null_in_the_document_when_the_baseline_is_zero(void **s
 /* Inference. */
 
 static const char rule[] =
-    "{\"name\":\"sweep\",\"explicit\":\"/id\",\"scenario\":{\"path\":\"/scenario\",\"prefix\":\"call\"},"
-    "\"skip_prefix\":\"_\",\"sweep\":{\"file\":\"_all.json\",\"points\":\"/points\",\"alone_at_root\":true},"
-    "\"point\":\"/load\",\"sibling\":\"p{point}.json\",\"earlier\":{\"point\":\"load\",\"counts\":{\"n\":\"/n\"}},"
+    "{\"name\":\"sweep\",\"explicit\":\"/id\",\"scenario\":{\"path\":\"/"
+    "scenario\",\"prefix\":\"call\"},"
+    "\"skip_prefix\":\"_\",\"sweep\":{\"file\":\"_all.json\",\"points\":\"/"
+    "points\",\"alone_at_root\":true},"
+    "\"point\":\"/"
+    "load\",\"sibling\":\"p{point}.json\",\"earlier\":{\"point\":\"load\",\"counts\":{\"n\":\"/"
+    "n\"}},"
     "\"integers\":[\"/samples\"],\"produce\":[{\"path\":\"/id/kind\",\"constant\":\"shared\"},"
     "{\"path\":\"/id/points\",\"from\":\"points\"},{\"path\":\"/id/point\",\"from\":\"point\"},"
     "{\"path\":\"/id/earlier\",\"from\":\"earlier\"}]}";
@@ -146,14 +154,15 @@ static cJSON *infer(const struct file *files, size_t n, const char *of, char why
     struct tree t;
     cJSON *r = sides_json(rule);
     cJSON *values = NULL;
-    struct buf text = { 0 };
+    struct buf text = {0};
     struct err e = ERR_INIT;
 
     tree_init(&t);
     buf_init(&text, 4096);
     for (size_t i = 0; i < n; i++)
         if (files[i].text)
-            assert_int_equal(tree_add(&t, files[i].path, files[i].text, strlen(files[i].text), &e), 0);
+            assert_int_equal(tree_add(&t, files[i].path, files[i].text, strlen(files[i].text), &e),
+                             0);
     assert_int_equal(infer_identity(r, &t, tree_find(&t, of), &values, &text, &e), 0);
     (void) snprintf(why, 400, "%s", text.data ? text.data : "");
     buf_fini(&text);
@@ -162,14 +171,26 @@ static cJSON *infer(const struct file *files, size_t n, const char *of, char why
     return values;
 }
 
-#define SWEEP { "s/_all.json", "{\"points\":[30.0,1000,2000]}" }
-#define P30 { "s/p30.json", "{\"scenario\":\"call\",\"load\":30,\"n\":9}" }
-#define P1000 { "s/p1000.json", "{\"scenario\":\"call\",\"load\":1000,\"n\":99}" }
-#define P2000 { "s/p2000.json", "{\"scenario\":\"call x\",\"load\":2000.0,\"n\":1,\"samples\":5}" }
+#define SWEEP                                                                                      \
+    {                                                                                              \
+        "s/_all.json", "{\"points\":[30.0,1000,2000]}"                                             \
+    }
+#define P30                                                                                        \
+    {                                                                                              \
+        "s/p30.json", "{\"scenario\":\"call\",\"load\":30,\"n\":9}"                                \
+    }
+#define P1000                                                                                      \
+    {                                                                                              \
+        "s/p1000.json", "{\"scenario\":\"call\",\"load\":1000,\"n\":99}"                           \
+    }
+#define P2000                                                                                      \
+    {                                                                                              \
+        "s/p2000.json", "{\"scenario\":\"call x\",\"load\":2000.0,\"n\":1,\"samples\":5}"          \
+    }
 
 static void infers_from_a_complete_sweep(void **state)
 {
-    static const struct file files[] = { SWEEP, P30, P1000, P2000 };
+    static const struct file files[] = {SWEEP, P30, P1000, P2000};
     char why[400];
     cJSON *v = infer(files, 4, "s/p2000.json", why);
     char *text = NULL;
@@ -187,7 +208,8 @@ static void infers_from_a_complete_sweep(void **state)
 
 static void infers_a_lone_report_at_the_root(void **state)
 {
-    static const struct file files[] = { { "p7.json", "{\"scenario\":\"call\",\"load\":7,\"samples\":5}" } };
+    static const struct file files[] = {
+        {"p7.json", "{\"scenario\":\"call\",\"load\":7,\"samples\":5}"}};
     char why[400];
     cJSON *v = infer(files, 1, "p7.json", why);
 
@@ -205,25 +227,49 @@ static void every_broken_condition_says_why(void **state)
         const char *of;
         const char *why;
     } cases[] = {
-        { { P30, P1000, P2000 }, "s/p2000.json", "s/_all.json has no list" },
-        { { { "s/_all.json", "{\"points\":[30,\"x\",2000]}" }, P30, P1000, P2000 }, "s/p2000.json", "no number" },
-        { { { "s/_all.json", "{\"points\":30}" }, P30, P1000, P2000 }, "s/p2000.json", "no list" },
-        { { { "s/_all.json", "{\"points\":[30,1000]}" }, P30, P1000, P2000 }, "s/p2000.json", "not in the sweep" },
-        { { SWEEP, P30, P2000 }, "s/p2000.json", "s/p1000.json is missing" },
-        { { SWEEP, { "s/p30.json", "{" }, P1000, P2000 }, "s/p2000.json", "s/p30.json is missing" },
-        { { SWEEP, { "s/p30.json", "{\"n\":\"9\"}" }, P1000, P2000 }, "s/p2000.json", "s/p30.json has no integer at /n" },
-        { { SWEEP, { "s/p30.json", "{\"n\":9.5}" }, P1000, P2000 }, "s/p2000.json", "has no integer at /n" },
-        { { SWEEP, { "s/p30.json", "{\"n\":null}" }, P1000, P2000 }, "s/p2000.json", "has no integer at /n" },
-        { { SWEEP, P30, P1000, { "s/p2000.json", "{\"scenario\":\"call\",\"load\":2000,\"samples\":5.5}" } },
-          "s/p2000.json", "/samples is no integer" },
-        { { SWEEP, P30, P1000, { "s/p2000.json", "{\"scenario\":\"call\",\"load\":2000}" } }, "s/p2000.json",
-          "/samples is no integer" },
-        { { SWEEP, P30, P1000, { "s/p2000.json", "{\"scenario\":\"reg\",\"load\":2000,\"samples\":5}" } },
-          "s/p2000.json", "does not begin with" },
-        { { SWEEP, P30, P1000, { "s/p2000.json", "{\"scenario\":\"call\",\"load\":\"2000\",\"samples\":5}" } },
-          "s/p2000.json", "/load is no number" },
-        { { SWEEP, P30, P1000, { "s/_x.json", "{\"scenario\":\"call\",\"load\":30,\"samples\":5}" } }, "s/_x.json",
-          "begins with '_'" },
+        {{P30, P1000, P2000}, "s/p2000.json", "s/_all.json has no list"},
+        {{{"s/_all.json", "{\"points\":[30,\"x\",2000]}"}, P30, P1000, P2000},
+         "s/p2000.json",
+         "no number"},
+        {{{"s/_all.json", "{\"points\":30}"}, P30, P1000, P2000}, "s/p2000.json", "no list"},
+        {{{"s/_all.json", "{\"points\":[30,1000]}"}, P30, P1000, P2000},
+         "s/p2000.json",
+         "not in the sweep"},
+        {{SWEEP, P30, P2000}, "s/p2000.json", "s/p1000.json is missing"},
+        {{SWEEP, {"s/p30.json", "{"}, P1000, P2000}, "s/p2000.json", "s/p30.json is missing"},
+        {{SWEEP, {"s/p30.json", "{\"n\":\"9\"}"}, P1000, P2000},
+         "s/p2000.json",
+         "s/p30.json has no integer at /n"},
+        {{SWEEP, {"s/p30.json", "{\"n\":9.5}"}, P1000, P2000},
+         "s/p2000.json",
+         "has no integer at /n"},
+        {{SWEEP, {"s/p30.json", "{\"n\":null}"}, P1000, P2000},
+         "s/p2000.json",
+         "has no integer at /n"},
+        {{SWEEP,
+          P30,
+          P1000,
+          {"s/p2000.json", "{\"scenario\":\"call\",\"load\":2000,\"samples\":5.5}"}},
+         "s/p2000.json",
+         "/samples is no integer"},
+        {{SWEEP, P30, P1000, {"s/p2000.json", "{\"scenario\":\"call\",\"load\":2000}"}},
+         "s/p2000.json",
+         "/samples is no integer"},
+        {{SWEEP,
+          P30,
+          P1000,
+          {"s/p2000.json", "{\"scenario\":\"reg\",\"load\":2000,\"samples\":5}"}},
+         "s/p2000.json",
+         "does not begin with"},
+        {{SWEEP,
+          P30,
+          P1000,
+          {"s/p2000.json", "{\"scenario\":\"call\",\"load\":\"2000\",\"samples\":5}"}},
+         "s/p2000.json",
+         "/load is no number"},
+        {{SWEEP, P30, P1000, {"s/_x.json", "{\"scenario\":\"call\",\"load\":30,\"samples\":5}"}},
+         "s/_x.json",
+         "begins with '_'"},
     };
 
     (void) state;
@@ -239,8 +285,10 @@ static void every_broken_condition_says_why(void **state)
 static void an_explicit_identity_is_never_inferred(void **state)
 {
     static const struct file files[] = {
-        SWEEP, P30, P1000, { "s/p2000.json", "{\"scenario\":\"call\",\"load\":2000,\"samples\":5,\"id\":{}}" }
-    };
+        SWEEP,
+        P30,
+        P1000,
+        {"s/p2000.json", "{\"scenario\":\"call\",\"load\":2000,\"samples\":5,\"id\":{}}"}};
     char why[400];
 
     (void) state;

@@ -15,7 +15,7 @@ static void ok_when_everything_is_the_same_experiment(void **state)
 static void ok_lists_what_was_compared(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     sides_init(&s);
@@ -23,7 +23,8 @@ static void ok_lists_what_was_compared(void **state)
     assert_int_equal(cJSON_GetArraySize(json_get(a.document, "comparisons")), 5);
     assert_int_equal((int) json_get(a.document, "made_comparisons")->valuedouble, 5);
     assert_string_equal(pointer_get(a.document, "/comparisons/2/label")->valuestring, "get p99");
-    assert_string_equal(pointer_get(a.document, "/comparisons/2/metric")->valuestring, "/latency/get/p99");
+    assert_string_equal(pointer_get(a.document, "/comparisons/2/metric")->valuestring,
+                        "/latency/get/p99");
     assert_string_equal(pointer_get(a.document, "/comparisons/4/verdict")->valuestring, "info");
     assert_string_equal(pointer_get(a.document, "/paths/0/status")->valuestring, "compared");
     assert_string_equal(pointer_get(a.document, "/current/commit")->valuestring, "c0ffee");
@@ -51,7 +52,7 @@ static void regression_beyond_the_tolerance_only(void **state)
 /* Rule 1: a closed set. */
 static void rule1_metric_missing_null_or_not_a_number(void **state)
 {
-    static const char *const invalid[] = { "\"1000\"", "true", "[1000]", "{}" };
+    static const char *const invalid[] = {"\"1000\"", "true", "[1000]", "{}"};
     struct sides s;
 
     (void) state;
@@ -64,7 +65,8 @@ static void rule1_metric_missing_null_or_not_a_number(void **state)
         sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-MISSING", "/results/rate");
         for (size_t i = 0; i < ARRAY_LEN(invalid); i++) {
             sides_init(&s);
-            sides_put_text(side ? s.current.report : s.baseline.report, "/results/rate", invalid[i]);
+            sides_put_text(side ? s.current.report : s.baseline.report, "/results/rate",
+                           invalid[i]);
             sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-INVALID", "/results/rate");
         }
     }
@@ -77,7 +79,7 @@ static void rule1_metric_missing_null_or_not_a_number(void **state)
 static void rule1_pattern_expands_over_the_baseline(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     sides_init(&s);
@@ -90,7 +92,8 @@ static void rule1_pattern_expands_over_the_baseline(void **state)
     sides_put_text(s.current.report, "/latency/scan", "{\"p99\":5}");
     sides_audit(&s, &a);
     assert_int_equal(a.verdict, VERDICT_OK);
-    assert_string_equal(pointer_get(a.document, "/coverage/ungated/0/metric")->valuestring, "/latency/scan/p99");
+    assert_string_equal(pointer_get(a.document, "/coverage/ungated/0/metric")->valuestring,
+                        "/latency/scan/p99");
     assert_int_equal(cJSON_GetArraySize(json_get(a.document, "comparisons")), 5);
     audit_fini(&a);
     sides_fini(&s);
@@ -116,7 +119,8 @@ static void rule1_report_missing_on_a_side(void **state)
 
 static void rule1_comparison_paths_of_a_reviewed_baseline_are_required(void **state)
 {
-    cJSON *manifest = sides_json("{\"baseline_id\":\"b-20261129T141502Z\",\"comparison_paths\":[\"s/2.json\"]}");
+    cJSON *manifest =
+        sides_json("{\"baseline_id\":\"b-20261129T141502Z\",\"comparison_paths\":[\"s/2.json\"]}");
     struct sides s;
 
     (void) state;
@@ -130,10 +134,13 @@ static void rule1_comparison_paths_of_a_reviewed_baseline_are_required(void **st
 static void rule1_zero_comparisons_is_a_refusal(void **state)
 {
     static const char *const only_other_reports =
-        "version: 1\ngates:\n  g:\n    class: box\n    build: {command: [make], executable: {from: path, path: app}}\n"
-        "    run: {command: ['{executable}'], report: s/1.json}\n    identity: [{path: /scenario, require: required}]\n"
+        "version: 1\ngates:\n  g:\n    class: box\n    build: {command: [make], executable: {from: "
+        "path, path: app}}\n"
+        "    run: {command: ['{executable}'], report: s/1.json}\n    identity: [{path: /scenario, "
+        "require: required}]\n"
         "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"
-        "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /results/rate, unit: 1/s, worse: lower, "
+        "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /results/rate, unit: 1/s, "
+        "worse: lower, "
         "tolerance_pct: 5, reports: ['t/*']}]}\n";
     struct sides s;
 
@@ -146,12 +153,13 @@ static void rule1_zero_comparisons_is_a_refusal(void **state)
 /* One report with comparisons does not make up for another without. */
 static void rule1_zero_comparisons_of_one_report_is_a_refusal(void **state)
 {
-    cJSON *manifest = sides_json("{\"baseline_id\":\"b-20261129T141502Z\",\"comparison_paths\":[\"s/2.json\"]}");
+    cJSON *manifest =
+        sides_json("{\"baseline_id\":\"b-20261129T141502Z\",\"comparison_paths\":[\"s/2.json\"]}");
     char *yaml = malloc(sizeof sides_yaml + 1000);
     const char *at = sides_yaml;
     char *out = yaml;
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     assert_non_null(yaml);
@@ -179,7 +187,8 @@ static void rule1_zero_comparisons_of_one_report_is_a_refusal(void **state)
 
 static void rule1_unreadable_report_is_invalid(void **state)
 {
-    static const char *const broken[] = { "{\"results\":{\"rate\":NaN}}", "[1]", "{", "{\"a\":1,\"a\":1}", "" };
+    static const char *const broken[] = {"{\"results\":{\"rate\":NaN}}", "[1]", "{",
+                                         "{\"a\":1,\"a\":1}", ""};
     struct sides s;
 
     (void) state;
@@ -196,9 +205,9 @@ static void rule1_unreadable_report_is_invalid(void **state)
 static void rule1_no_baseline_is_a_refusal(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     struct err e = ERR_INIT;
-    struct audit_side current = { 0 };
+    struct audit_side current = {0};
 
     (void) state;
     sides_init(&s);
@@ -234,7 +243,7 @@ static void rule2_same_evidence(void **state)
 static void rule2_same_binary_is_shown_not_refused(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     sides_init(&s);
@@ -247,15 +256,16 @@ static void rule2_same_binary_is_shown_not_refused(void **state)
     sides_fini(&s);
 }
 
-/* An interpreter is the same file whatever it reads: only with the same source is a difference noise. */
+/* An interpreter is the same file whatever it reads: only with the same source is a difference
+ * noise. */
 static void rule2_same_binary_is_noise_only_with_the_same_source(void **state)
 {
-    static const char *const trees[] = { "\"f1\"", "\"f2\"" };
+    static const char *const trees[] = {"\"f1\"", "\"f2\""};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(trees); i++) {
         struct sides s;
-        struct audit a = { 0 };
+        struct audit a = {0};
         struct err e = ERR_INIT;
         char *text = NULL;
         size_t len = 0;
@@ -268,18 +278,20 @@ static void rule2_same_binary_is_noise_only_with_the_same_source(void **state)
         assert_int_equal(cJSON_IsTrue(json_get(a.document, "same_source")), i == 0);
         assert_int_equal(audit_markdown(a.document, NULL, &text, &len, &e), 0);
         assert_int_equal(strstr(text, "every difference below is noise") != NULL, i == 0);
-        assert_int_equal(strstr(text, "the same program file; its source tree differs") != NULL, i == 1);
+        assert_int_equal(strstr(text, "the same program file; its source tree differs") != NULL,
+                         i == 1);
         free(text);
         audit_fini(&a);
         sides_fini(&s);
     }
 }
 
-/* Rule 3: unknown is a refusal; the one exception is written in the definition and needs a legacy baseline. */
+/* Rule 3: unknown is a refusal; the one exception is written in the definition and needs a legacy
+ * baseline. */
 static void rule3_both_may_lack_needs_a_legacy_baseline_and_absence_on_both(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     sides_init(&s); /* not legacy: /note is unknown */
@@ -297,7 +309,8 @@ static void rule3_both_may_lack_needs_a_legacy_baseline_and_absence_on_both(void
     sides_put(s.current.report, "/note", NULL);
     sides_audit(&s, &a);
     assert_int_equal(a.verdict, VERDICT_OK);
-    assert_string_equal(pointer_get(a.document, "/identity/not_recorded/0/field")->valuestring, "/note");
+    assert_string_equal(pointer_get(a.document, "/identity/not_recorded/0/field")->valuestring,
+                        "/note");
     audit_fini(&a);
     sides_fini(&s);
 
@@ -317,11 +330,21 @@ static void rule3_malformed_identity_on_both_sides_is_not_equal(void **state)
         const char *pointer;
         const char *json; /* NULL: removed */
     } cases[] = {
-        { "/load/rate", NULL },     { "/load/rate", "\"100\"" },   { "/load/steps", "[]" },  { "/load/steps", "\"\"" },
-        { "/load/steps", "[null]" }, { "/scenario", "\"\"" },      { "/load/steps", "{}" },  { "/load", "[]" },
-        { "/scenario", "1" },        { "/load/steps", "[[{\"a\":null}]]" },
-        { "/load/rate", "9007199254740992.0" }, { "/load/rate", "-9.1e15" }, { "/load/rate", "1e300" },
-        { "/load/steps", "[10,{\"a\":[9007199254740993.0]}]" }, { "/environment/alloc", "1e16" },
+        {"/load/rate", NULL},
+        {"/load/rate", "\"100\""},
+        {"/load/steps", "[]"},
+        {"/load/steps", "\"\""},
+        {"/load/steps", "[null]"},
+        {"/scenario", "\"\""},
+        {"/load/steps", "{}"},
+        {"/load", "[]"},
+        {"/scenario", "1"},
+        {"/load/steps", "[[{\"a\":null}]]"},
+        {"/load/rate", "9007199254740992.0"},
+        {"/load/rate", "-9.1e15"},
+        {"/load/rate", "1e300"},
+        {"/load/steps", "[10,{\"a\":[9007199254740993.0]}]"},
+        {"/environment/alloc", "1e16"},
     };
     struct sides s;
 
@@ -359,14 +382,16 @@ static void rule3_numbers_that_no_double_tells_apart_are_not_equal(void **state)
 
 static void rule3_estimators_are_known_and_equal(void **state)
 {
-    static const char *const values[] = { "null", "\"ols\"", "1e300", NULL, "{\"name\":\"theil-sen\"}" };
+    static const char *const values[] = {"null", "\"ols\"", "1e300", NULL,
+                                         "{\"name\":\"theil-sen\"}"};
     struct sides s;
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(values); i++)
         for (int side = 0; side < 2; side++) {
             sides_init(&s);
-            sides_put_text(side ? s.current.report : s.baseline.report, "/windows/w/estimator", values[i]);
+            sides_put_text(side ? s.current.report : s.baseline.report, "/windows/w/estimator",
+                           values[i]);
             sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-ESTIMATOR", "/windows/w/estimator");
         }
     sides_init(&s);
@@ -394,7 +419,7 @@ static void rule3_a_side_without_manifest_is_unknown(void **state)
 static void rule3_element_wise_difference_is_told(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     sides_init(&s);
@@ -402,10 +427,14 @@ static void rule3_element_wise_difference_is_told(void **state)
     sides_audit(&s, &a);
     assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
     assert_true(sides_has(a.document, "NC-IDENTITY-DIFFERS", "/load/steps"));
-    assert_string_equal(pointer_get(a.document, "/identity/different/0/elements/0/field")->valuestring, "/load/steps/1");
-    assert_int_equal((int) pointer_get(a.document, "/identity/different/0/elements/0/current")->valuedouble, 30);
+    assert_string_equal(
+        pointer_get(a.document, "/identity/different/0/elements/0/field")->valuestring,
+        "/load/steps/1");
+    assert_int_equal(
+        (int) pointer_get(a.document, "/identity/different/0/elements/0/current")->valuedouble, 30);
     assert_null(pointer_get(a.document, "/identity/different/0/elements/1/baseline"));
-    assert_string_equal(pointer_get(a.document, "/identity/different/0/why")->valuestring, "order matters");
+    assert_string_equal(pointer_get(a.document, "/identity/different/0/why")->valuestring,
+                        "order matters");
     assert_int_equal(cJSON_GetArraySize(json_get(a.document, "comparisons")), 0);
     audit_fini(&a);
     sides_fini(&s);
@@ -414,7 +443,7 @@ static void rule3_element_wise_difference_is_told(void **state)
 /* Rule 4: what conditioning did is identity. */
 static void rule4_conditioning_is_identity(void **state)
 {
-    static const char *const values[] = { "\"dd\"", "null", NULL, "\"\"", "7" };
+    static const char *const values[] = {"\"dd\"", "null", NULL, "\"\"", "7"};
     struct sides s;
 
     (void) state;
@@ -436,19 +465,19 @@ static void rule5_another_class_gate_mode_or_source(void **state)
         const char *json;
         const char *code;
     } cases[] = {
-        { "/class", "\"laptop\"", "NC-MACHINE-CLASS" },
-        { "/class", NULL, "NC-MACHINE-CLASS" },
-        { "/mode", "\"cpu\"", "NC-MODE" },
-        { "/mode", NULL, "NC-MODE" },
-        { "/gate", "\"other\"", "NC-DEFINITION" },
-        { "/project", "\"o/other\"", "NC-DEFINITION" },
-        { "/source/start/dirty", "true", "NC-SOURCE-DIRTY" },
-        { "/source/start/dirty", NULL, "NC-SOURCE-DIRTY" },
-        { "/source/end/dirty", "true", "NC-SOURCE-DIRTY" },
-        { "/source/end/dirty", "null", "NC-SOURCE-DIRTY" },
-        { "/source/ignored", "1", "NC-SOURCE-DIRTY" },
-        { "/source/ignored", "null", "NC-SOURCE-DIRTY" },
-        { "/source/ignored", NULL, "NC-SOURCE-DIRTY" },
+        {"/class", "\"laptop\"", "NC-MACHINE-CLASS"},
+        {"/class", NULL, "NC-MACHINE-CLASS"},
+        {"/mode", "\"cpu\"", "NC-MODE"},
+        {"/mode", NULL, "NC-MODE"},
+        {"/gate", "\"other\"", "NC-DEFINITION"},
+        {"/project", "\"o/other\"", "NC-DEFINITION"},
+        {"/source/start/dirty", "true", "NC-SOURCE-DIRTY"},
+        {"/source/start/dirty", NULL, "NC-SOURCE-DIRTY"},
+        {"/source/end/dirty", "true", "NC-SOURCE-DIRTY"},
+        {"/source/end/dirty", "null", "NC-SOURCE-DIRTY"},
+        {"/source/ignored", "1", "NC-SOURCE-DIRTY"},
+        {"/source/ignored", "null", "NC-SOURCE-DIRTY"},
+        {"/source/ignored", NULL, "NC-SOURCE-DIRTY"},
     };
     struct sides s;
 
@@ -456,7 +485,8 @@ static void rule5_another_class_gate_mode_or_source(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (int side = 0; side < 2; side++) {
             sides_init(&s);
-            sides_put_text(side ? s.current.manifest : s.baseline.manifest, cases[i].pointer, cases[i].json);
+            sides_put_text(side ? s.current.manifest : s.baseline.manifest, cases[i].pointer,
+                           cases[i].json);
             sides_expect(&s, VERDICT_NON_COMPARABLE, cases[i].code, NULL);
         }
     sides_init(&s); /* both measured in a diagnostic mode: equal, and still no answer */
@@ -498,21 +528,29 @@ static void rule5_a_list_of_another_definition_is_one_reason(void **state)
         const char *changes[3];
         const char *text; /* a part of the reason's */
     } cases[] = {
-        { "conditioning: [{name: b, value: 1}, {name: warm, value: 10}, {name: hot, value: 20}]",
-          { "/conditioning/0" }, { "added" }, "/0 {\"name\":\"b\",\"value\":1} added" },
-        { "conditioning: [{name: hot, value: 20}]", { "/conditioning/0" }, { "removed" }, "removed" },
-        { "conditioning: [{name: hot, value: 25}]",
-          { "/conditioning/0", "/conditioning/0/value" }, { "removed", "changed" }, "/0/value 20 → 25" },
-        { "conditioning: [{name: hot, value: 20}, {name: warm, value: 10}]",
-          { "/conditioning/0", "/conditioning/1" }, { "removed", "added" }, "/1 {" },
-        { "conditioning: [{name: warm, value: 11}, {name: x, value: 2}, {name: hot, value: 20}]",
-          { "/conditioning/0/value", "/conditioning/1" }, { "changed", "added" }, "/0/value 10 → 11, /1 {" },
+        {"conditioning: [{name: b, value: 1}, {name: warm, value: 10}, {name: hot, value: 20}]",
+         {"/conditioning/0"},
+         {"added"},
+         "/0 {\"name\":\"b\",\"value\":1} added"},
+        {"conditioning: [{name: hot, value: 20}]", {"/conditioning/0"}, {"removed"}, "removed"},
+        {"conditioning: [{name: hot, value: 25}]",
+         {"/conditioning/0", "/conditioning/0/value"},
+         {"removed", "changed"},
+         "/0/value 20 → 25"},
+        {"conditioning: [{name: hot, value: 20}, {name: warm, value: 10}]",
+         {"/conditioning/0", "/conditioning/1"},
+         {"removed", "added"},
+         "/1 {"},
+        {"conditioning: [{name: warm, value: 11}, {name: x, value: 2}, {name: hot, value: 20}]",
+         {"/conditioning/0/value", "/conditioning/1"},
+         {"changed", "added"},
+         "/0/value 10 → 11, /1 {"},
     };
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct sides s;
-        struct audit a = { 0 };
+        struct audit a = {0};
         char yaml[sizeof sides_yaml + 200];
         const char *at = strstr(sides_yaml, from);
         const cJSON *reason = NULL;
@@ -520,7 +558,8 @@ static void rule5_a_list_of_another_definition_is_one_reason(void **state)
         size_t k = 0;
 
         assert_non_null(at);
-        (void) snprintf(yaml, sizeof yaml, "%.*s%s%s", (int) (at - sides_yaml), sides_yaml, cases[i].list, at + strlen(from));
+        (void) snprintf(yaml, sizeof yaml, "%.*s%s%s", (int) (at - sides_yaml), sides_yaml,
+                        cases[i].list, at + strlen(from));
         sides_init(&s);
         definition_fini(&s.current.definition);
         sides_definition(yaml, &s.current.definition);
@@ -532,8 +571,7 @@ static void rule5_a_list_of_another_definition_is_one_reason(void **state)
         assert_string_equal(json_get(reason, "field")->valuestring, "/conditioning");
         assert_int_equal(cJSON_GetArraySize(json_get(reason, "baseline")), 2);
         assert_non_null(strstr(json_get(reason, "text")->valuestring, cases[i].text));
-        cJSON_ArrayForEach(element, json_get(reason, "elements"))
-        {
+        cJSON_ArrayForEach(element, json_get(reason, "elements")) {
             assert_true(k < 3 && cases[i].fields[k]);
             assert_string_equal(json_get(element, "field")->valuestring, cases[i].fields[k]);
             assert_string_equal(json_get(element, "change")->valuestring, cases[i].changes[k]);
@@ -549,7 +587,7 @@ static void rule5_a_list_of_another_definition_is_one_reason(void **state)
 static void rule3_long_lists_are_told_in_bounds(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     cJSON *left = cJSON_CreateArray();
     cJSON *right = cJSON_CreateArray();
     char *text = NULL;
@@ -568,8 +606,10 @@ static void rule3_long_lists_are_told_in_bounds(void **state)
     assert_int_equal(cJSON_GetArraySize(json_get(a.document, "reasons")), 1);
     assert_int_equal(cJSON_GetArraySize(pointer_get(a.document, "/reasons/0/elements")), 50);
     assert_int_equal((int) pointer_get(a.document, "/reasons/0/elements_omitted")->valuedouble, 10);
-    assert_string_equal(pointer_get(a.document, "/reasons/0/elements/1/field")->valuestring, "/load/steps/1007");
-    assert_string_equal(pointer_get(a.document, "/reasons/0/elements/1/change")->valuestring, "removed");
+    assert_string_equal(pointer_get(a.document, "/reasons/0/elements/1/field")->valuestring,
+                        "/load/steps/1007");
+    assert_string_equal(pointer_get(a.document, "/reasons/0/elements/1/change")->valuestring,
+                        "removed");
     assert_non_null(pointer_get(a.document, "/reasons/0/baseline/omitted/sha256"));
     text = sides_print(a.document);
     assert_true(strlen(text) < LIMIT_KIB(64));
@@ -603,8 +643,8 @@ static void rule9_unit_and_direction(void **state)
     static const struct {
         const char *from;
         const char *to; /* same length */
-    } cases[] = { { "unit: 1/s, worse: lower", "unit: k/s, worse: lower" },
-                  { "unit: MB/h, worse: higher", "unit: MB/h, worse: lower " } };
+    } cases[] = {{"unit: 1/s, worse: lower", "unit: k/s, worse: lower"},
+                 {"unit: MB/h, worse: higher", "unit: MB/h, worse: lower "}};
     struct sides s;
 
     (void) state;
@@ -631,12 +671,13 @@ static void rule9_unit_and_direction(void **state)
 
 static void rule9_definition_without_unit_or_direction_is_refused(void **state)
 {
-    static const char *const cut[] = { "unit: 1/s, worse: lower, tol", "worse: lower, tolerance", "tolerance_pct: 10, " };
-    static const size_t lengths[] = { 11, 14, 19 };
+    static const char *const cut[] = {"unit: 1/s, worse: lower, tol", "worse: lower, tolerance",
+                                      "tolerance_pct: 10, "};
+    static const size_t lengths[] = {11, 14, 19};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(cut); i++) {
-        struct definition_file f = { 0 };
+        struct definition_file f = {0};
         struct err e = ERR_INIT;
         char *yaml = strdup(sides_yaml);
         char *at = NULL;
@@ -656,7 +697,7 @@ static void gated_metric_that_can_never_fail_is_refused(void **state)
 {
     static const char gated[] = "worse: lower, tolerance_pct: 10, gated: true";
     static const char floored[] = "worse: lower, tolerance_pct: 10, floor: 5000";
-    struct definition d = { 0 };
+    struct definition d = {0};
     struct err e = ERR_INIT;
     char *yaml = strdup(sides_yaml);
     char *at = NULL;
@@ -682,9 +723,9 @@ static void one_run_does_not_answer_for_several(void **state)
         const char *yaml;
         const char *field; /* NULL: nothing is asked for */
     } rows[] = {
-        { "    repeats: {candidate: 3}\n", "/repeats/candidate" },
-        { "    repeats: {baseline: 2}\n", "/repeats/baseline" },
-        { "    repeats: {baseline: 1, candidate: 1}\n", NULL },
+        {"    repeats: {candidate: 3}\n", "/repeats/candidate"},
+        {"    repeats: {baseline: 2}\n", "/repeats/baseline"},
+        {"    repeats: {baseline: 1, candidate: 1}\n", NULL},
     };
 
     (void) state;
@@ -696,8 +737,8 @@ static void one_run_does_not_answer_for_several(void **state)
         sides_init(&s);
         definition_fini(&s.policy);
         sides_definition(yaml, &s.policy);
-        sides_expect(&s, rows[i].field ? VERDICT_NON_COMPARABLE : VERDICT_OK, rows[i].field ? "NC-REPEATS" : NULL,
-                     rows[i].field);
+        sides_expect(&s, rows[i].field ? VERDICT_NON_COMPARABLE : VERDICT_OK,
+                     rows[i].field ? "NC-REPEATS" : NULL, rows[i].field);
         free(yaml);
     }
 }
@@ -708,11 +749,16 @@ static void windows_must_be_covered(void **state)
         const char *pointer;
         const char *json;
     } cases[] = {
-        { "/windows/w/complete", "false" },      { "/windows/w/complete", "\"true\"" },
-        { "/windows/w/sample_count", "1" },      { "/windows/w/sample_count", "2.5" },
-        { "/windows/w/sample_count", NULL },     { "/windows/w/actual_coverage_secs", "0" },
-        { "/windows/w/actual_coverage_secs", "\"9\"" }, { "/windows/w", NULL },
-        { "/windows/w", "[]" },                  { "/results/growth", NULL },
+        {"/windows/w/complete", "false"},
+        {"/windows/w/complete", "\"true\""},
+        {"/windows/w/sample_count", "1"},
+        {"/windows/w/sample_count", "2.5"},
+        {"/windows/w/sample_count", NULL},
+        {"/windows/w/actual_coverage_secs", "0"},
+        {"/windows/w/actual_coverage_secs", "\"9\""},
+        {"/windows/w", NULL},
+        {"/windows/w", "[]"},
+        {"/results/growth", NULL},
     };
     struct sides s;
 
@@ -720,7 +766,8 @@ static void windows_must_be_covered(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         for (int side = 0; side < 2; side++) {
             sides_init(&s);
-            sides_put_text(side ? s.current.report : s.baseline.report, cases[i].pointer, cases[i].json);
+            sides_put_text(side ? s.current.report : s.baseline.report, cases[i].pointer,
+                           cases[i].json);
             sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-WINDOW-INCOMPLETE", NULL);
         }
     sides_init(&s);
@@ -731,9 +778,10 @@ static void windows_must_be_covered(void **state)
 /* A refusal of one report beats a regression of another, whose rows stay listed. */
 static void refusal_beats_regression_and_rows_of_others_stay(void **state)
 {
-    cJSON *manifest = sides_json("{\"baseline_id\":\"b-20261129T141502Z\",\"comparison_paths\":[\"s/2.json\"]}");
+    cJSON *manifest =
+        sides_json("{\"baseline_id\":\"b-20261129T141502Z\",\"comparison_paths\":[\"s/2.json\"]}");
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     const cJSON *row = NULL;
     int regressed = 0;
 
@@ -746,8 +794,7 @@ static void refusal_beats_regression_and_rows_of_others_stay(void **state)
     sides_put_text(s.current.report, "/windows/w/complete", "false");
     sides_audit(&s, &a);
     assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
-    cJSON_ArrayForEach(row, json_get(a.document, "comparisons"))
-    {
+    cJSON_ArrayForEach(row, json_get(a.document, "comparisons")) {
         assert_string_equal(json_get(row, "path")->valuestring, "s/2.json");
         regressed += strcmp(json_get(row, "verdict")->valuestring, "regression") == 0 ? 1 : 0;
     }
@@ -762,7 +809,7 @@ static void refusal_beats_regression_and_rows_of_others_stay(void **state)
 static void reasons_stand_in_registry_order(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     const cJSON *r = NULL;
     size_t last = 0;
 
@@ -774,8 +821,7 @@ static void reasons_stand_in_registry_order(void **state)
     sides_put(s.current.report, "/scenario", NULL);
     sides_put_text(s.current.report, "/load/rate", "5");
     sides_audit(&s, &a);
-    cJSON_ArrayForEach(r, json_get(a.document, "reasons"))
-    {
+    cJSON_ArrayForEach(r, json_get(a.document, "reasons")) {
         const struct reason_info *info = reason_find(json_get(r, "code")->valuestring);
 
         assert_non_null(info);
@@ -783,8 +829,7 @@ static void reasons_stand_in_registry_order(void **state)
         last = (size_t) (info - reasons_table);
     }
     /* An absent value is a missing key, not null (decisions U7). */
-    cJSON_ArrayForEach(r, json_get(a.document, "reasons"))
-    {
+    cJSON_ArrayForEach(r, json_get(a.document, "reasons")) {
         const cJSON *field = json_get(r, "field");
 
         if (cJSON_IsString(field) && strcmp(field->valuestring, "/scenario") == 0)
@@ -798,13 +843,15 @@ static void reasons_stand_in_registry_order(void **state)
 static void order_of_files_and_members_does_not_matter(void **state)
 {
     static const char *const shuffled =
-        "{\"windows\":{\"w\":{\"estimator\":\"theil-sen\",\"actual_coverage_secs\":30.5,\"sample_count\":90,\"complete\":"
+        "{\"windows\":{\"w\":{\"estimator\":\"theil-sen\",\"actual_coverage_secs\":30.5,\"sample_"
+        "count\":90,\"complete\":"
         "true}},\"latency\":{\"put\":{\"p99\":3000000},\"get\":{\"p99\":2000000}},"
         "\"results\":{\"serial\":2,\"cpu\":50.0,\"growth\":9.3,\"rate\":1000.0},"
-        "\"environment\":{\"alloc\":\"mi\",\"cc\":\"gcc 12\"},\"load\":{\"steps\":[10,20],\"rate\":100},\"note\":\"n\","
+        "\"environment\":{\"alloc\":\"mi\",\"cc\":\"gcc "
+        "12\"},\"load\":{\"steps\":[10,20],\"rate\":100},\"note\":\"n\","
         "\"scenario\":\"s\"}";
     struct sides one, two;
-    struct audit a = { 0 }, b = { 0 };
+    struct audit a = {0}, b = {0};
     cJSON *differs = NULL;
     struct err e = ERR_INIT;
 

@@ -5,7 +5,7 @@
 
 static char *markdown_of(struct sides *s, enum verdict expected)
 {
-    struct audit a = { 0 };
+    struct audit a = {0};
     struct err e = ERR_INIT;
     char *text = NULL;
     size_t len = 0;
@@ -47,12 +47,14 @@ static void ok_has_the_layout_readers_know(void **state)
     (void) state;
     sides_init(&s);
     text = markdown_of(&s, VERDICT_OK);
-    contains(text, "# Performance audit: g\n\nstatus: OK\n\ncomparisons made: 5 of 5\n\n## All metrics (5)\n\n| scenario |");
+    contains(text, "# Performance audit: g\n\nstatus: OK\n\ncomparisons made: 5 of 5\n\n## All "
+                   "metrics (5)\n\n| scenario |");
     contains(text, "| s/1.json | get p99 | 2 ms | 2 ms | 0 % | +25 % | ok |");
     contains(text, "| s/1.json | CPU | 50 % | 50 % | 0 % | none | info |");
     contains(text, "\nscenarios compared: 1 (baseline-only: 0, current-only: 0)\n");
     assert_true(strstr(text, "## Both sides") > strstr(text, "CPU"));
-    assert_true(strstr(text, "## Measurement identity and coverage") > strstr(text, "## Both sides"));
+    assert_true(strstr(text, "## Measurement identity and coverage") >
+                strstr(text, "## Both sides"));
     assert_null(strstr(text, "## Refused"));
     assert_null(strstr(text, "## Regressions"));
     assert_null(strstr(text, "## Coverage notes"));
@@ -72,7 +74,8 @@ static void regression_is_listed_twice(void **state)
     contains(text, "\nstatus: REGRESSION\n");
     contains(text, "## Regressions (1)");
     contains(text, "## All metrics (5)");
-    contains(text, "| s/1.json | RSS growth | 9.3 MB/h | 1,499.2 MB/h | +1,489.95 MB/h | 100 MB/h (near-zero floor) | REGRESSION |\n");
+    contains(text, "| s/1.json | RSS growth | 9.3 MB/h | 1,499.2 MB/h | +1,489.95 MB/h | 100 MB/h "
+                   "(near-zero floor) | REGRESSION |\n");
     assert_true(strstr(text, "RSS growth") < strstr(text, "## Both sides"));
     no_empty_section(text);
     free(text);
@@ -118,14 +121,14 @@ static void refusal_tells_lists_element_by_element(void **state)
 static void a_remark_stands_below_the_status(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     struct err e = ERR_INIT;
     AUTO_FREE char *without = NULL;
     AUTO_FREE char *with = NULL;
     char *at;
     size_t without_len = 0;
     size_t len = 0;
-    static const struct audit_markdown_options options = { .remark = "check: NON_COMPARABLE [x]" };
+    static const struct audit_markdown_options options = {.remark = "check: NON_COMPARABLE [x]"};
     static const char line[] = "check: NON_COMPARABLE \\[x\\]\n\n";
 
     (void) state;
@@ -150,9 +153,11 @@ static void outside_text_forms_no_markup(void **state)
     (void) state;
     sides_init(&s);
     sides_put(s.current.report, "/scenario",
-              cJSON_CreateString("a|b<img src=x>`c`[d](e)*f*_g_ h_h @h #1 \\|\n## Regressions (0)&amp;~~x~~"));
+              cJSON_CreateString(
+                  "a|b<img src=x>`c`[d](e)*f*_g_ h_h @h #1 \\|\n## Regressions (0)&amp;~~x~~"));
     text = markdown_of(&s, VERDICT_NON_COMPARABLE);
-    contains(text, "a\\|b&lt;img src=x&gt;\\`c\\`\\[d\\](e)\\*f\\*\\_g\\_ h_h &#64;h &#35;1 \\\\\\|");
+    contains(text,
+             "a\\|b&lt;img src=x&gt;\\`c\\`\\[d\\](e)\\*f\\*\\_g\\_ h_h &#64;h &#35;1 \\\\\\|");
     assert_null(strstr(text, "<img"));
     assert_null(strstr(text, "\n## Regressions (0)&"));
     assert_null(strstr(text, "@h"));
@@ -163,13 +168,13 @@ static void outside_text_forms_no_markup(void **state)
 static void links_come_first_and_equal_fields_are_folded(void **state)
 {
     static const struct audit_link links[] = {
-        { "this comparison", "https://h.example/r/1/vs/b-1" },
-        { "the [run]", "https://h.example/r/1)[x](http://evil" },
+        {"this comparison", "https://h.example/r/1/vs/b-1"},
+        {"the [run]", "https://h.example/r/1)[x](http://evil"},
     };
-    static const struct audit_markdown_options options = { .links = links, .n_links = 2 };
-    static const struct audit_markdown_options terminal = { .unfolded = true };
+    static const struct audit_markdown_options options = {.links = links, .n_links = 2};
+    static const struct audit_markdown_options terminal = {.unfolded = true};
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     struct err e = ERR_INIT;
     AUTO_FREE char *text = NULL;
     AUTO_FREE char *open = NULL;
@@ -204,7 +209,9 @@ static void outside_text_obeys_nobody(void **state)
 
     (void) state;
     sides_init(&s);
-    sides_put(s.current.report, "/scenario", cJSON_CreateString("\x1b[2J\xc2\x9b" "31m\n\n# OK\r\xe2\x80\xaex\xd8\x9c"));
+    sides_put(s.current.report, "/scenario",
+              cJSON_CreateString("\x1b[2J\xc2\x9b"
+                                 "31m\n\n# OK\r\xe2\x80\xaex\xd8\x9c"));
     text = markdown_of(&s, VERDICT_NON_COMPARABLE);
     contains(text, "?\\[2J?31m  &#35; OK \\[U+202E\\]x\\[U+061C\\]");
     assert_null(strstr(text, "\n# OK"));
@@ -220,18 +227,18 @@ static void replay_finds_every_difference(void **state)
         const char *json;
         const char *field;
     } cases[] = {
-        { "/verdict", "\"OK\"", "/verdict" },
-        { "/made_comparisons", "4", "/made_comparisons" },
-        { "/comparisons/0/current", "1001", "/comparisons/0/current" },
-        { "/comparisons/1/verdict", "\"ok\"", "/comparisons/1/verdict" },
-        { "/comparisons/1/tolerance_pct", "90", "/comparisons/1/tolerance_pct" },
-        { "/comparisons/4", NULL, "/comparisons/4" },
-        { "/comparisons", NULL, "/comparisons" },
-        { "/definition/policy_sha256", "\"x\"", "/definition" },
-        { "/same_executable", "true", "/same_executable" },
+        {"/verdict", "\"OK\"", "/verdict"},
+        {"/made_comparisons", "4", "/made_comparisons"},
+        {"/comparisons/0/current", "1001", "/comparisons/0/current"},
+        {"/comparisons/1/verdict", "\"ok\"", "/comparisons/1/verdict"},
+        {"/comparisons/1/tolerance_pct", "90", "/comparisons/1/tolerance_pct"},
+        {"/comparisons/4", NULL, "/comparisons/4"},
+        {"/comparisons", NULL, "/comparisons"},
+        {"/definition/policy_sha256", "\"x\"", "/definition"},
+        {"/same_executable", "true", "/same_executable"},
     };
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     struct err e = ERR_INIT;
     cJSON *differs = NULL;
 
@@ -256,7 +263,7 @@ static void replay_finds_every_difference(void **state)
 static void replay_ignores_roots_and_wording(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     struct err e = ERR_INIT;
     cJSON *packaged = NULL;
     cJSON *differs = NULL;

@@ -1,6 +1,7 @@
 /*
- * Neighbours of the seed's audit rows: every value of either side's report taken away, made null, and given other types and
- * values. What leaves the answer OK is listed here, with its reason, and nothing else may. A refusal never carries a number.
+ * Neighbours of the seed's audit rows: every value of either side's report taken away, made null,
+ * and given other types and values. What leaves the answer OK is listed here, with its reason, and
+ * nothing else may. A refusal never carries a number.
  */
 #include "tests/lib/cases.h"
 #include "tests/lib/support.h"
@@ -72,10 +73,11 @@ static int group_teardown(void **state)
 
 static enum verdict judge(const struct fixture *f)
 {
-    const struct audit_input in = { .policy = f->definition,
-                                    .baseline = { .tree = &f->baseline, .legacy = true, .root = "baseline" },
-                                    .current = { .tree = &f->current, .root = "current" } };
-    struct audit a = { 0 };
+    const struct audit_input in = {
+        .policy = f->definition,
+        .baseline = {.tree = &f->baseline, .legacy = true, .root = "baseline"},
+        .current = {.tree = &f->current, .root = "current"}};
+    struct audit a = {0};
     struct err e = ERR_INIT;
     enum verdict verdict = VERDICT_MAX;
 
@@ -95,7 +97,9 @@ static enum verdict judge(const struct fixture *f)
 /* The side's report; its tree is ours to change. */
 static cJSON *report_of(struct fixture *f, bool of_current)
 {
-    return ((struct tree_file *) (uintptr_t) tree_find(of_current ? &f->current : &f->baseline, REPORT))->report;
+    return ((struct tree_file *) (uintptr_t) tree_find(of_current ? &f->current : &f->baseline,
+                                                       REPORT))
+        ->report;
 }
 
 static cJSON *node_at(cJSON *root, const char *pointer)
@@ -144,7 +148,8 @@ static enum verdict with(struct fixture *f, bool of_current, const char *pointer
 
 static enum verdict without(struct fixture *f, bool of_current, const char *pointer)
 {
-    struct tree_file *file = (struct tree_file *) (uintptr_t) tree_find(of_current ? &f->current : &f->baseline, REPORT);
+    struct tree_file *file =
+        (struct tree_file *) (uintptr_t) tree_find(of_current ? &f->current : &f->baseline, REPORT);
     cJSON *original = file->report;
     char *parent = strdup(pointer);
     enum verdict verdict = VERDICT_MAX;
@@ -152,7 +157,8 @@ static enum verdict without(struct fixture *f, bool of_current, const char *poin
     assert_non_null(parent);
     file->report = cJSON_Duplicate(original, true);
     *strrchr(parent, '/') = 0;
-    cJSON_Delete(cJSON_DetachItemViaPointer(node_at(file->report, parent), node_at(file->report, pointer)));
+    cJSON_Delete(
+        cJSON_DetachItemViaPointer(node_at(file->report, parent), node_at(file->report, pointer)));
     verdict = judge(f);
     cJSON_Delete(file->report);
     file->report = original;
@@ -177,8 +183,7 @@ static void collect(const cJSON *j, const char *at, struct pointers *out)
     }
     if (!cJSON_IsArray(j) && !cJSON_IsObject(j))
         return;
-    cJSON_ArrayForEach(item, j)
-    {
+    cJSON_ArrayForEach(item, j) {
         char index[24];
         char *below = NULL;
 
@@ -189,8 +194,8 @@ static void collect(const cJSON *j, const char *at, struct pointers *out)
     }
 }
 
-static const char *const others[] = { "null", "true", "false", "7",    "-1",    "0",
-                                      "\"x\"", "\"\"", "[]",    "{}", "1e300", "9007199254740993.0" };
+static const char *const others[] = {"null",  "true", "false", "7",  "-1",    "0",
+                                     "\"x\"", "\"\"", "[]",    "{}", "1e300", "9007199254740993.0"};
 
 #define ANYTHING "removed null true false 7 -1 0 \"x\" \"\" [] {} 1e300 9007199254740993.0"
 
@@ -200,48 +205,49 @@ static const struct {
     const char *changes;
 } allowed[] = {
     /* Neither identity nor gated: informational, or facts that both sides lack. */
-    { "baseline/environment", ANYTHING },
-    { "baseline/environment/git_rev", ANYTHING },
-    { "baseline/resources/avg_cpu_pct", ANYTHING },
-    { "baseline/resources/rss_tail_window_secs", ANYTHING },
-    { "baseline/results/calls_offered", ANYTHING },
-    { "baseline/results/calls_succeeded", ANYTHING },
-    { "current/diagnostics/measurement_identity/point_index", ANYTHING },
-    { "current/diagnostics/measurement_identity/schema", ANYTHING },
-    { "current/environment", ANYTHING },
-    { "current/environment/git_rev", ANYTHING },
-    { "current/load", ANYTHING },
-    { "current/load/target_cps", ANYTHING },
-    { "current/resources/avg_cpu_pct", ANYTHING },
-    { "current/resources/rss_sample_count", ANYTHING },
-    { "current/resources/rss_tail_growth_mb_per_min", ANYTHING },
-    { "current/resources/rss_tail_window_requested_secs", ANYTHING },
-    { "current/resources/rss_tail_window_secs", ANYTHING },
-    { "current/results/calls_offered", ANYTHING },
-    { "current/results/calls_succeeded", ANYTHING },
+    {"baseline/environment", ANYTHING},
+    {"baseline/environment/git_rev", ANYTHING},
+    {"baseline/resources/avg_cpu_pct", ANYTHING},
+    {"baseline/resources/rss_tail_window_secs", ANYTHING},
+    {"baseline/results/calls_offered", ANYTHING},
+    {"baseline/results/calls_succeeded", ANYTHING},
+    {"current/diagnostics/measurement_identity/point_index", ANYTHING},
+    {"current/diagnostics/measurement_identity/schema", ANYTHING},
+    {"current/environment", ANYTHING},
+    {"current/environment/git_rev", ANYTHING},
+    {"current/load", ANYTHING},
+    {"current/load/target_cps", ANYTHING},
+    {"current/resources/avg_cpu_pct", ANYTHING},
+    {"current/resources/rss_sample_count", ANYTHING},
+    {"current/resources/rss_tail_growth_mb_per_min", ANYTHING},
+    {"current/resources/rss_tail_window_requested_secs", ANYTHING},
+    {"current/resources/rss_tail_window_secs", ANYTHING},
+    {"current/results/calls_offered", ANYTHING},
+    {"current/results/calls_succeeded", ANYTHING},
     /* Gated metrics: other numbers are judged; '!' is a regression. */
-    { "baseline/latency_ns/setup_latency/p50", "7 -1 0 1e300 9007199254740993.0" },
-    { "baseline/latency_ns/setup_latency/p95", "7! -1! 0! 1e300 9007199254740993.0" },
-    { "baseline/latency_ns/setup_latency/p99", "7! -1! 0! 1e300 9007199254740993.0" },
-    { "baseline/resources/peak_rss_mb", "7! -1! 0! 1e300 9007199254740993.0" },
-    { "baseline/resources/rss_tail_growth_mb_per_min", "7! -1! 0! 1e300 9007199254740993.0" },
-    { "baseline/results/achieved_cps", "7 -1 0 1e300! 9007199254740993.0!" },
-    { "baseline/results/asr", "7! -1 0 1e300! 9007199254740993.0!" },
-    { "baseline/results/cps_per_core", "7 -1 0 1e300! 9007199254740993.0!" },
-    { "baseline/results/ner", "7! -1 0 1e300! 9007199254740993.0!" },
-    { "current/latency_ns/setup_latency/p50", "7 -1 0 1e300! 9007199254740993.0!" },
-    { "current/latency_ns/setup_latency/p95", "7 -1 0 1e300! 9007199254740993.0!" },
-    { "current/latency_ns/setup_latency/p99", "7 -1 0 1e300! 9007199254740993.0!" },
-    { "current/resources/peak_rss_mb", "7 -1 0 1e300! 9007199254740993.0!" },
-    { "current/resources/rss_active_growth_mb_per_min", "7 -1 0 1e300! 9007199254740993.0!" },
-    { "current/results/achieved_cps", "7! -1! 0! 1e300 9007199254740993.0" },
-    { "current/results/asr", "7 -1! 0! 1e300 9007199254740993.0" },
-    { "current/results/cps_per_core", "7! -1! 0! 1e300 9007199254740993.0" },
-    { "current/results/ner", "7 -1! 0! 1e300 9007199254740993.0" },
+    {"baseline/latency_ns/setup_latency/p50", "7 -1 0 1e300 9007199254740993.0"},
+    {"baseline/latency_ns/setup_latency/p95", "7! -1! 0! 1e300 9007199254740993.0"},
+    {"baseline/latency_ns/setup_latency/p99", "7! -1! 0! 1e300 9007199254740993.0"},
+    {"baseline/resources/peak_rss_mb", "7! -1! 0! 1e300 9007199254740993.0"},
+    {"baseline/resources/rss_tail_growth_mb_per_min", "7! -1! 0! 1e300 9007199254740993.0"},
+    {"baseline/results/achieved_cps", "7 -1 0 1e300! 9007199254740993.0!"},
+    {"baseline/results/asr", "7! -1 0 1e300! 9007199254740993.0!"},
+    {"baseline/results/cps_per_core", "7 -1 0 1e300! 9007199254740993.0!"},
+    {"baseline/results/ner", "7! -1 0 1e300! 9007199254740993.0!"},
+    {"current/latency_ns/setup_latency/p50", "7 -1 0 1e300! 9007199254740993.0!"},
+    {"current/latency_ns/setup_latency/p95", "7 -1 0 1e300! 9007199254740993.0!"},
+    {"current/latency_ns/setup_latency/p99", "7 -1 0 1e300! 9007199254740993.0!"},
+    {"current/resources/peak_rss_mb", "7 -1 0 1e300! 9007199254740993.0!"},
+    {"current/resources/rss_active_growth_mb_per_min", "7 -1 0 1e300! 9007199254740993.0!"},
+    {"current/results/achieved_cps", "7! -1! 0! 1e300 9007199254740993.0"},
+    {"current/results/asr", "7 -1! 0! 1e300 9007199254740993.0"},
+    {"current/results/cps_per_core", "7! -1! 0! 1e300 9007199254740993.0"},
+    {"current/results/ner", "7 -1! 0! 1e300 9007199254740993.0"},
     /* Evidence of coverage: any that is enough. */
-    { "baseline/resources/rss_sample_count", "7 -1 0" },
-    { "current/resources/rss_windows/active_load/actual_coverage_secs", "7 1e300 9007199254740993.0" },
-    { "current/resources/rss_windows/active_load/sample_count", "7" },
+    {"baseline/resources/rss_sample_count", "7 -1 0"},
+    {"current/resources/rss_windows/active_load/actual_coverage_secs",
+     "7 1e300 9007199254740993.0"},
+    {"current/resources/rss_windows/active_load/sample_count", "7"},
 };
 
 static const char *allowed_at(const char *place)
@@ -255,7 +261,8 @@ static const char *allowed_at(const char *place)
 static void note(struct buf *out, const char *change, enum verdict verdict)
 {
     if (verdict == VERDICT_OK || verdict == VERDICT_REGRESSION)
-        buf_printf(out, "%s%s%s", out->len > 0 ? " " : "", change, verdict == VERDICT_OK ? "" : "!");
+        buf_printf(out, "%s%s%s", out->len > 0 ? " " : "", change,
+                   verdict == VERDICT_OK ? "" : "!");
 }
 
 static void change_everything(struct fixture *f, bool of_current)
@@ -266,12 +273,13 @@ static void change_everything(struct fixture *f, bool of_current)
     collect(report_of(f, of_current), "", p);
     assert_true(p->n > 20);
     for (size_t i = 0; i < p->n; i++) {
-        AUTO_BUF struct buf found = { 0 };
+        AUTO_BUF struct buf found = {0};
         char place[300];
 
         buf_init(&found, LIMIT_KIB(4));
         buf_puts(&found, "");
-        (void) snprintf(place, sizeof place, "%s%s", of_current ? "current" : "baseline", p->items[i]);
+        (void) snprintf(place, sizeof place, "%s%s", of_current ? "current" : "baseline",
+                        p->items[i]);
         note(&found, "removed", without(f, of_current, p->items[i]));
         for (size_t k = 0; k < ARRAY_LEN(others); k++)
             note(&found, others[k], with(f, of_current, p->items[i], others[k]));
@@ -295,27 +303,36 @@ static void only_what_is_listed_may_change(void **state)
 static void the_same_break_on_both_sides_is_no_match(void **state)
 {
     static const char *const fields[] = {
-        "/peer_lifecycle", "/sweep_points_cps", "/measured_point_cps", "/conditioning", "/conditioning/points",
-        "/resource_window", "/resource_window/kind", "/resource_window/start_phase", "/resource_window/end_phase",
+        "/peer_lifecycle",
+        "/sweep_points_cps",
+        "/measured_point_cps",
+        "/conditioning",
+        "/conditioning/points",
+        "/resource_window",
+        "/resource_window/kind",
+        "/resource_window/start_phase",
+        "/resource_window/end_phase",
         "/resource_window/sample_interval_ms",
     };
-    static const char *const values[] = { "null", "\"\"", "[]", "{}", "true", "1e300", "[null]" };
+    static const char *const values[] = {"null", "\"\"", "[]", "{}", "true", "1e300", "[null]"};
     struct fixture *f = *state;
     struct tree_file *file = (struct tree_file *) (uintptr_t) tree_find(&f->baseline, REPORT);
     cJSON *original = file->report;
     struct digest digest = file->digest;
     size_t n = 0;
 
-    file->report = cJSON_Duplicate(report_of(f, true), true); /* an explicit identity on both sides */
+    /* an explicit identity on both sides */
+    file->report = cJSON_Duplicate(report_of(f, true), true);
     assert_int_equal(judge(f), VERDICT_OK); /* their bytes still differ, by their digests */
     for (size_t i = 0; i < ARRAY_LEN(fields); i++)
         for (size_t k = 0; k < ARRAY_LEN(values); k++) {
-            cJSON *sides[2] = { report_of(f, false), report_of(f, true) };
-            cJSON *changed[2] = { NULL };
+            cJSON *sides[2] = {report_of(f, false), report_of(f, true)};
+            cJSON *changed[2] = {NULL};
             char pointer[200];
             enum verdict verdict = VERDICT_MAX;
 
-            (void) snprintf(pointer, sizeof pointer, "/diagnostics/measurement_identity%s", fields[i]);
+            (void) snprintf(pointer, sizeof pointer, "/diagnostics/measurement_identity%s",
+                            fields[i]);
             for (size_t s = 0; s < 2; s++) {
                 changed[s] = cJSON_Parse(values[k]);
                 swap(node_at(sides[s], pointer), changed[s]);
@@ -335,15 +352,18 @@ static void the_same_break_on_both_sides_is_no_match(void **state)
     file->digest = digest;
 }
 
-/* Tolerances are exact: the last double that passes, and the next one (AUD-33, -35, -36 and their neighbours). */
+/* Tolerances are exact: the last double that passes, and the next one (AUD-33, -35, -36 and their
+ * neighbours). */
 static void tolerances_are_exact(void **state)
 {
     static const struct {
         const char *pointer;
         double sign; /* of worse */
     } rows[] = {
-        { "/results/achieved_cps", -1 },  { "/results/cps_per_core", -1 },
-        { "/resources/peak_rss_mb", +1 }, { "/latency_ns/setup_latency/p99", +1 },
+        {"/results/achieved_cps", -1},
+        {"/results/cps_per_core", -1},
+        {"/resources/peak_rss_mb", +1},
+        {"/latency_ns/setup_latency/p99", +1},
     };
     struct fixture *f = *state;
 

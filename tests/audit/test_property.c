@@ -1,14 +1,15 @@
 /*
- * Every identity field flipped, one by one, is a refusal. The fields are enumerated from the schema of
- * the definition, the facts table, and the identity list of the policy document, never from the code
- * that compares: leaving out any one comparison makes this fail.
+ * Every identity field flipped, one by one, is a refusal. The fields are enumerated from the schema
+ * of the definition, the facts table, and the identity list of the policy document, never from the
+ * code that compares: leaving out any one comparison makes this fail.
  */
 #include "tests/lib/support.h"
 
 #include "experiment/schema.h"
 #include "tests/audit/sides.h"
 
-/* A document in which every hashed field of a schema stands once. The tables are some levels deep. */
+/* A document in which every hashed field of a schema stands once. The tables are some levels deep.
+ */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static cJSON *specimen(const struct schema *s)
 {
@@ -20,7 +21,8 @@ static cJSON *specimen(const struct schema *s)
     case SCHEMA_INTEGER:
     case SCHEMA_NUMBER:
     case SCHEMA_DURATION:
-        return cJSON_CreateNumber(s->min < s->max ? (s->min + 1 <= s->max ? s->min + 1 : s->max) : 7);
+        return cJSON_CreateNumber(s->min < s->max ? (s->min + 1 <= s->max ? s->min + 1 : s->max)
+                                                  : 7);
     case SCHEMA_ENUM:
         return cJSON_CreateString(s->words[0]);
     case SCHEMA_POINTER:
@@ -44,7 +46,8 @@ static cJSON *specimen(const struct schema *s)
         made = cJSON_CreateObject();
         for (size_t i = 0; i < s->n_fields; i++)
             if (!s->fields[i].unhashed)
-                assert_true(cJSON_AddItemToObject(made, s->fields[i].key, specimen(s->fields[i].schema)));
+                assert_true(
+                    cJSON_AddItemToObject(made, s->fields[i].key, specimen(s->fields[i].schema)));
         return made;
     }
     fail_msg("unknown schema type");
@@ -67,8 +70,7 @@ static void collect(const cJSON *j, const char *at, struct pointers *out)
         out->items[out->n++] = strdup(at);
         return;
     }
-    cJSON_ArrayForEach(member, j)
-    {
+    cJSON_ArrayForEach(member, j) {
         char index[24];
         char *next = NULL;
 
@@ -131,7 +133,7 @@ static cJSON *another(const struct schema *s, const cJSON *old)
 static void every_experiment_field_is_identity(void **state)
 {
     struct sides s;
-    struct pointers leaves = { .n = 0 };
+    struct pointers leaves = {.n = 0};
     cJSON *document = NULL;
     cJSON *experiment = specimen(&schema_experiment);
     size_t flipped = 0;
@@ -180,7 +182,8 @@ static void every_experiment_field_is_identity(void **state)
 
 static void every_fact_is_identity(void **state)
 {
-    static const char *const values[] = { "\"something else\"", "null", NULL, "\"\"", "\"unknown\"", "12", "true", "[]" };
+    static const char *const values[] = {"\"something else\"", "null", NULL,   "\"\"",
+                                         "\"unknown\"",        "12",   "true", "[]"};
     struct sides s;
 
     (void) state;
@@ -208,7 +211,7 @@ static void every_fact_is_identity(void **state)
 /* What a definition lets through of the caller's environment is part of the experiment. */
 static void every_variable_is_identity(void **state)
 {
-    static const char *const places[] = { "/build/environment", "/environment" };
+    static const char *const places[] = {"/build/environment", "/environment"};
     struct sides s;
 
     (void) state;
@@ -228,7 +231,8 @@ static void every_variable_is_identity(void **state)
             sides_put_text(side ? s.current.manifest : s.baseline.manifest, places[i], "null");
             sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", places[i]);
         }
-        sides_init(&s); /* passed through, and nobody wrote down what: unknown on both is no match */
+        /* passed through, and nobody wrote down what: unknown on both is no match */
+        sides_init(&s);
         sides_put_text(s.baseline.manifest, at, "null");
         sides_put_text(s.current.manifest, at, "null");
         sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", at);
@@ -252,18 +256,18 @@ static void every_report_identity_field_is_identity(void **state)
 {
     struct sides s;
     const cJSON *field = NULL;
-    struct pointers leaves = { .n = 0 };
+    struct pointers leaves = {.n = 0};
     size_t fields = 0;
 
     (void) state;
     sides_init(&s);
-    cJSON_ArrayForEach(field, json_get(s.policy.policy, "identity"))
-    {
-        struct pointer_list plain = { 0 };
+    cJSON_ArrayForEach(field, json_get(s.policy.policy, "identity")) {
+        struct pointer_list plain = {0};
         struct err e = ERR_INIT;
 
-        assert_int_equal(pointer_expand(s.baseline.report, json_get(field, "path")->valuestring, LIMIT_COMPARISONS,
-                                        &plain, &e), 0);
+        assert_int_equal(pointer_expand(s.baseline.report, json_get(field, "path")->valuestring,
+                                        LIMIT_COMPARISONS, &plain, &e),
+                         0);
         assert_true(plain.n > 0);
         for (size_t i = 0; i < plain.n; i++)
             collect(plain.items[i].value, plain.items[i].pointer, &leaves);
@@ -280,31 +284,34 @@ static void every_report_identity_field_is_identity(void **state)
             flip_report(leaves.items[i], NULL, side);
         }
     pointers_fini(&leaves);
-    flip_report("/environment/new_member", "\"x\"", 0); /* '*' covers members that only one side has */
+    /* '*' covers members that only one side has */
+    flip_report("/environment/new_member", "\"x\"", 0);
     flip_report("/environment/new_member", "\"x\"", 1);
 }
 
 /* Random edits of both sides: an answer is only given when identity and gated metrics are sound. */
 static void random_edits_never_give_a_number_without_identity(void **state)
 {
-    static const char *const values[] = { "null", "0", "1", "1000.0", "\"x\"", "\"\"", "[]", "{}", "true", "[10,20]",
-                                          "-5", "1e300" };
-    static const char *const identity[] = { "/scenario", "/note", "/load/rate", "/load/steps", "/environment/cc",
-                                            "/environment/alloc" };
-    static const char *const gated[] = { "/results/rate", "/results/growth", "/latency/get/p99", "/latency/put/p99" };
+    static const char *const values[] = {"null", "0",  "1",    "1000.0",  "\"x\"", "\"\"",
+                                         "[]",   "{}", "true", "[10,20]", "-5",    "1e300"};
+    static const char *const identity[] = {"/scenario",   "/note",           "/load/rate",
+                                           "/load/steps", "/environment/cc", "/environment/alloc"};
+    static const char *const gated[] = {"/results/rate", "/results/growth", "/latency/get/p99",
+                                        "/latency/put/p99"};
     uint64_t seed = 20261129;
     size_t answered = 0;
 
     (void) state;
     for (int round = 0; round < 4000; round++) {
         struct sides s;
-        struct audit a = { 0 };
+        struct audit a = {0};
         size_t edits = test_random_below(&seed, 3);
 
         sides_init(&s);
         for (size_t i = 0; i < edits; i++) {
             size_t pick = test_random_below(&seed, ARRAY_LEN(identity) + ARRAY_LEN(gated));
-            const char *at = pick < ARRAY_LEN(identity) ? identity[pick] : gated[pick - ARRAY_LEN(identity)];
+            const char *at =
+                pick < ARRAY_LEN(identity) ? identity[pick] : gated[pick - ARRAY_LEN(identity)];
             const char *json = values[test_random_below(&seed, ARRAY_LEN(values))];
 
             sides_put_text(s.baseline.report, at, test_random_below(&seed, 2) ? json : "1000.0");

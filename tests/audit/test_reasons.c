@@ -1,16 +1,41 @@
-/* The registry: complete, actionable, and the documentation says the same. CLEANRUN_UPDATE=1 rewrites docs/reasons.md. */
+/* The registry: complete, actionable, and the documentation says the same. CLEANRUN_UPDATE=1
+ * rewrites docs/reasons.md. */
 #include "tests/lib/support.h"
 
 #include "tests/audit/sides.h"
 
 static const char *const contract[] = {
-    "IN-HASH",          "IN-SIGNATURE",       "IN-KEY",          "IN-MANIFEST",         "IN-ARCHIVE",
-    "IN-JSON",          "IN-TICKET",          "IN-SOURCE",       "IN-ACCEPTANCE",       "IN-AUDIT",
-    "NC-BASELINE-NONE", "NC-BASELINE-EMPTY",  "NC-PATH-MISSING", "NC-PATH-NONE",        "NC-TOO-MANY",
+    "IN-HASH",
+    "IN-SIGNATURE",
+    "IN-KEY",
+    "IN-MANIFEST",
+    "IN-ARCHIVE",
+    "IN-JSON",
+    "IN-TICKET",
+    "IN-SOURCE",
+    "IN-ACCEPTANCE",
+    "IN-AUDIT",
+    "NC-BASELINE-NONE",
+    "NC-BASELINE-EMPTY",
+    "NC-PATH-MISSING",
+    "NC-PATH-NONE",
+    "NC-TOO-MANY",
     "NC-METRIC-NONE",
-    "NC-METRIC-MISSING", "NC-METRIC-INVALID", "NC-IDENTITY-MISSING", "NC-IDENTITY-INVALID", "NC-IDENTITY-DIFFERS",
-    "NC-WINDOW-INCOMPLETE", "NC-MACHINE-CLASS", "NC-DEFINITION", "NC-MODE",             "NC-SOURCE-DIRTY",
-    "NC-UNIT",          "NC-HOST-LIMIT",      "NC-SAME-EVIDENCE", "NC-ESTIMATOR",       "NC-ORDER",
+    "NC-METRIC-MISSING",
+    "NC-METRIC-INVALID",
+    "NC-IDENTITY-MISSING",
+    "NC-IDENTITY-INVALID",
+    "NC-IDENTITY-DIFFERS",
+    "NC-WINDOW-INCOMPLETE",
+    "NC-MACHINE-CLASS",
+    "NC-DEFINITION",
+    "NC-MODE",
+    "NC-SOURCE-DIRTY",
+    "NC-UNIT",
+    "NC-HOST-LIMIT",
+    "NC-SAME-EVIDENCE",
+    "NC-ESTIMATOR",
+    "NC-ORDER",
     "NC-REPEATS",
 };
 
@@ -44,18 +69,20 @@ static void every_reason_names_who_and_one_command(void **state)
 
 static void documentation_says_the_same(void **state)
 {
-    struct buf b = { 0 };
+    struct buf b = {0};
     char *found = NULL;
     char *path = NULL;
 
     (void) state;
     buf_init(&b, LIMIT_MIB(1));
-    buf_puts(&b, "# Reasons\n\nEvery refusal carries codes of this list. A code never changes its meaning. `IN-` codes make a "
-                 "run INVALID\n(exit 5), `NC-` codes make it NON_COMPARABLE (exit 3). This file is checked against "
+    buf_puts(&b, "# Reasons\n\nEvery refusal carries codes of this list. A code never changes its "
+                 "meaning. `IN-` codes make a "
+                 "run INVALID\n(exit 5), `NC-` codes make it NON_COMPARABLE (exit 3). This file is "
+                 "checked against "
                  "`audit/reasons.def`.\n");
     for (size_t i = 0; i < reasons_count; i++)
-        buf_printf(&b, "\n## %s\n\n**%s.** %s\n\n%s\n", reasons_table[i].code, reasons_table[i].title,
-                   reasons_table[i].text, reasons_table[i].resolve);
+        buf_printf(&b, "\n## %s\n\n**%s.** %s\n\n%s\n", reasons_table[i].code,
+                   reasons_table[i].title, reasons_table[i].text, reasons_table[i].resolve);
     assert_false(b.failed);
     if (getenv("CLEANRUN_UPDATE")) { /* NOLINT(concurrency-mt-unsafe): one thread */
         path = test_path("docs");

@@ -6,9 +6,9 @@
 /* Looks at the current side alone. */
 static void look(struct sides *s, struct audit *out)
 {
-    struct audit_side side = { .tree = &s->current.tree,
-                               .manifest = s->current.manifest,
-                               .definition = &s->current.definition };
+    struct audit_side side = {.tree = &s->current.tree,
+                              .manifest = s->current.manifest,
+                              .definition = &s->current.definition};
     struct err e = ERR_INIT;
 
     sides_add_report(&s->current, s->path);
@@ -19,13 +19,13 @@ static void look(struct sides *s, struct audit *out)
 /* Exactly one reason, with this code, field and text. */
 static void expect(struct sides *s, const char *code, const char *field, const char *text)
 {
-    struct audit a = { 0 };
+    struct audit a = {0};
     const cJSON *reasons = NULL;
 
     look(s, &a);
     reasons = json_get(a.document, "reasons");
-    if (a.verdict != VERDICT_NON_COMPARABLE || !sides_has(a.document, code, field) || reasons->child->next ||
-        strcmp(json_get(reasons->child, "text")->valuestring, text) != 0) {
+    if (a.verdict != VERDICT_NON_COMPARABLE || !sides_has(a.document, code, field) ||
+        reasons->child->next || strcmp(json_get(reasons->child, "text")->valuestring, text) != 0) {
         sides_show(a.document);
         fail_msg("expected %s %s, found %s", code, field, verdict_word(a.verdict));
     }
@@ -37,7 +37,7 @@ static void expect(struct sides *s, const char *code, const char *field, const c
 static void good_run_could_be_compared(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
 
     (void) state;
     sides_init(&s);
@@ -69,7 +69,8 @@ static void what_is_not_there_is_told(void **state)
     expect(&s, "NC-IDENTITY-MISSING", "/load/steps", "steps is unknown in this run");
     sides_init(&s);
     sides_put_text(s.current.report, "/windows/w/complete", "false");
-    expect(&s, "NC-WINDOW-INCOMPLETE", "/windows/w/complete", "steady: the window is incomplete in the current run");
+    expect(&s, "NC-WINDOW-INCOMPLETE", "/windows/w/complete",
+           "steady: the window is incomplete in the current run");
 }
 
 static void manifest_counts_too(void **state)
@@ -88,7 +89,8 @@ static void manifest_counts_too(void **state)
     }
     sides_init(&s);
     sides_put_text(s.current.manifest, "/source/end/dirty", "true");
-    expect(&s, "NC-SOURCE-DIRTY", "/source/end/dirty", "the current run's source has changes that no commit holds");
+    expect(&s, "NC-SOURCE-DIRTY", "/source/end/dirty",
+           "the current run's source has changes that no commit holds");
 }
 
 int main(void)

@@ -9,8 +9,8 @@ static void words_and_exits_are_the_contract(void **state)
     static const struct {
         const char *word;
         int code;
-    } rows[] = { { "OK", 0 },   { "REGRESSION", 1 }, { "NON_COMPARABLE", 3 }, { "FAIL", 4 },
-                 { "INVALID", 5 }, { "ERROR", 6 },      { "PENDING", 8 } };
+    } rows[] = {{"OK", 0},      {"REGRESSION", 1}, {"NON_COMPARABLE", 3}, {"FAIL", 4},
+                {"INVALID", 5}, {"ERROR", 6},      {"PENDING", 8}};
     enum verdict v = VERDICT_MAX;
 
     (void) state;
@@ -25,8 +25,9 @@ static void words_and_exits_are_the_contract(void **state)
 
 static void worst_follows_5_6_4_1_3_8_0(void **state)
 {
-    static const enum verdict order[] = { VERDICT_INVALID,        VERDICT_ERROR,   VERDICT_FAIL, VERDICT_REGRESSION,
-                                          VERDICT_NON_COMPARABLE, VERDICT_PENDING, VERDICT_OK };
+    static const enum verdict order[] = {
+        VERDICT_INVALID,        VERDICT_ERROR,   VERDICT_FAIL, VERDICT_REGRESSION,
+        VERDICT_NON_COMPARABLE, VERDICT_PENDING, VERDICT_OK};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(order); i++)
@@ -35,19 +36,20 @@ static void worst_follows_5_6_4_1_3_8_0(void **state)
 }
 
 static const char pass[] = "{\"verdict\":\"PASS\",\"checks\":[{\"name\":\"a\",\"passed\":true}]}";
-static const char failed[] = "{\"verdict\":\"FAIL\",\"checks\":[{\"name\":\"a\",\"passed\":true},{\"name\":\"/x/p99\","
-                             "\"passed\":false}]}";
+static const char failed[] =
+    "{\"verdict\":\"FAIL\",\"checks\":[{\"name\":\"a\",\"passed\":true},{\"name\":\"/x/p99\","
+    "\"passed\":false}]}";
 
 static struct verdict_input input_of(const cJSON *audit, const cJSON *acceptance)
 {
-    return (struct verdict_input) { .project = "o/r",
-                                    .gate = "g",
-                                    .run = "20261130T141502Z-11111111",
-                                    .commit = "c0ffee",
-                                    .mode = "clean",
-                                    .machine_class = "box",
-                                    .audit = audit,
-                                    .acceptance = acceptance };
+    return (struct verdict_input){.project = "o/r",
+                                  .gate = "g",
+                                  .run = "20261130T141502Z-11111111",
+                                  .commit = "c0ffee",
+                                  .mode = "clean",
+                                  .machine_class = "box",
+                                  .audit = audit,
+                                  .acceptance = acceptance};
 }
 
 /* Builds the document of an input; the caller frees it. */
@@ -79,10 +81,11 @@ static void audited(struct sides *s, struct audit *a)
 static void the_first_stage_that_fails_decides(void **state)
 {
     struct sides s;
-    struct audit ok = { 0 };
+    struct audit ok = {0};
     cJSON *accepted = sides_json(pass);
     cJSON *rejected = sides_json(failed);
-    cJSON *broken = sides_json("[{\"code\":\"IN-HASH\",\"path\":null,\"field\":null,\"text\":\"x differs\"}]");
+    cJSON *broken =
+        sides_json("[{\"code\":\"IN-HASH\",\"path\":null,\"field\":null,\"text\":\"x differs\"}]");
     struct verdict_input in;
     enum verdict v = VERDICT_OK;
 
@@ -113,10 +116,11 @@ static void the_first_stage_that_fails_decides(void **state)
 /* A document that lies about itself cannot make a run green. */
 static void acceptance_that_contradicts_itself_is_a_failure(void **state)
 {
-    static const char *const lies[] = { "{\"verdict\":\"PASS\",\"checks\":[{\"name\":\"a\",\"passed\":false}]}",
-                                        "{\"verdict\":\"pass\",\"checks\":[]}", "{\"checks\":[]}", "{\"verdict\":null}" };
+    static const char *const lies[] = {
+        "{\"verdict\":\"PASS\",\"checks\":[{\"name\":\"a\",\"passed\":false}]}",
+        "{\"verdict\":\"pass\",\"checks\":[]}", "{\"checks\":[]}", "{\"verdict\":null}"};
     struct sides s;
-    struct audit ok = { 0 };
+    struct audit ok = {0};
 
     (void) state;
     sides_init(&s);
@@ -164,7 +168,7 @@ static void a_diagnostic_run_has_no_verdict(void **state)
 static void descriptions_say_the_worst_and_its_limit(void **state)
 {
     struct sides s;
-    struct audit a = { 0 };
+    struct audit a = {0};
     cJSON *accepted = sides_json(pass);
     cJSON *rejected = sides_json(failed);
     struct verdict_input in;
@@ -179,7 +183,8 @@ static void descriptions_say_the_worst_and_its_limit(void **state)
     in = input_of(a.document, accepted);
     d = document_of(&in, &v);
     assert_string_equal(json_get(d, "description")->valuestring,
-                        "REGRESSION 2 of 4 metrics: RSS growth 1,499.2 MB/h, before 9.3 MB/h, +1,489.95 MB/h; limit 100 MB/h "
+                        "REGRESSION 2 of 4 metrics: RSS growth 1,499.2 MB/h, before 9.3 MB/h, "
+                        "+1,489.95 MB/h; limit 100 MB/h "
                         "(near-zero floor)");
     assert_int_equal((int) json_get(d, "expected_comparisons")->valuedouble, 5);
     json_free(d);
@@ -190,7 +195,8 @@ static void descriptions_say_the_worst_and_its_limit(void **state)
     json_free(d);
     in = input_of(a.document, rejected);
     d = document_of(&in, &v);
-    assert_string_equal(json_get(d, "description")->valuestring, "FAIL 1 of 2 acceptance checks: /x/p99");
+    assert_string_equal(json_get(d, "description")->valuestring,
+                        "FAIL 1 of 2 acceptance checks: /x/p99");
     assert_string_equal(pointer_get(d, "/acceptance/failed/0")->valuestring, "/x/p99");
     assert_int_equal((int) pointer_get(d, "/attempt/n")->valuedouble, 1);
     json_free(d);
@@ -201,7 +207,8 @@ static void descriptions_say_the_worst_and_its_limit(void **state)
     audited(&s, &a);
     in = input_of(a.document, accepted);
     d = document_of(&in, &v);
-    assert_string_equal(json_get(d, "description")->valuestring, "OK 4 metrics within limits, worst put p99 +10 % of +25 %");
+    assert_string_equal(json_get(d, "description")->valuestring,
+                        "OK 4 metrics within limits, worst put p99 +10 % of +25 %");
     json_free(d);
     audit_fini(&a);
 
@@ -223,7 +230,8 @@ static void descriptions_say_the_worst_and_its_limit(void **state)
 static void attempts_are_part_of_the_answer(void **state)
 {
     cJSON *accepted = sides_json(pass);
-    cJSON *attempt = sides_json("{\"n\":2,\"of\":2,\"previous\":[{\"run\":\"x\",\"verdict\":\"INVALID\"}]}");
+    cJSON *attempt =
+        sides_json("{\"n\":2,\"of\":2,\"previous\":[{\"run\":\"x\",\"verdict\":\"INVALID\"}]}");
     struct verdict_input in = input_of(NULL, accepted);
     enum verdict v = VERDICT_OK;
     cJSON *d = NULL;
@@ -241,7 +249,7 @@ static void attempts_are_part_of_the_answer(void **state)
 /* Whatever outside text says, the line stays short, whole UTF-8 and free of control characters. */
 static void descriptions_stay_short_with_any_text(void **state)
 {
-    static const char *const parts[] = { "ä", "→", "🙂", "x", " ", "\\n", "\\u0007", "\\\"" };
+    static const char *const parts[] = {"ä", "→", "🙂", "x", " ", "\\n", "\\u0007", "\\\""};
     uint64_t seed = 5;
 
     (void) state;

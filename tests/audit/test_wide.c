@@ -105,8 +105,7 @@ static void widest_allowed_is_compared_member_by_member(void **state)
     assert_int_equal(a.verdict, VERDICT_OK);
     assert_int_equal((int) json_get(a.document, "made_comparisons")->valuedouble,
                      LIMIT_COMPARISONS);
-    cJSON_ArrayForEach(row, json_get(a.document, "comparisons"))
-    {
+    cJSON_ArrayForEach(row, json_get(a.document, "comparisons")) {
         const char *metric = json_get(row, "metric")->valuestring;
 
         assert_true(json_equal(json_get(row, "current"), pointer_get(s.current.report, metric)));

@@ -230,8 +230,7 @@ static void integers_keep_how_they_were_written(void **state)
     size_t i = 0;
 
     (void) state;
-    cJSON_ArrayForEach(item, json_get(j, "a"))
-    {
+    cJSON_ArrayForEach(item, json_get(j, "a")) {
         assert_true(json_is_integer(item) == expected[i]);
         i++;
     }

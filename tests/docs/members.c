@@ -278,7 +278,8 @@ static void check_typed(struct walk *w, size_t section, const char *path, const 
         check_object(w, section, path, v, depth + 1);
     } else if (strcmp(a.word, "array") == 0) {
         join_text(below, path, "", "[]");
-        cJSON_ArrayForEach(item, v) check_typed(w, section, below, a.items, item, depth + 1);
+        cJSON_ArrayForEach(item, v)
+            check_typed(w, section, below, a.items, item, depth + 1);
     }
 }
 
@@ -312,7 +313,8 @@ static void check_object(struct walk *w, size_t section, const char *path, const
 {
     const cJSON *member = NULL;
 
-    cJSON_ArrayForEach(member, object) check_member(w, section, path, member, depth);
+    cJSON_ArrayForEach(member, object)
+        check_member(w, section, path, member, depth);
     for (size_t i = 0; i < w->m->n_rows; i++) {
         const struct row *r = &w->m->rows[i];
         const char *key = NULL;
@@ -360,8 +362,7 @@ int members_check_names(const char *page, const char *section, const cJSON *docu
     const cJSON *member = NULL;
     int n = 0;
 
-    cJSON_ArrayForEach(member, document)
-    {
+    cJSON_ArrayForEach(member, document) {
         if (find(m, k, member->string))
             continue;
         print_error("%s: %s: `%s` has no row\n", page, section, member->string);
@@ -397,8 +398,7 @@ static bool requires(const cJSON *schema, const char *key)
 {
     const cJSON *name = NULL;
 
-    cJSON_ArrayForEach(name, json_get(schema, "required"))
-    {
+    cJSON_ArrayForEach(name, json_get(schema, "required")) {
         if (strcmp(name->valuestring, key) == 0)
             return true;
     }
@@ -411,8 +411,7 @@ static void check_properties(struct walk *w, size_t section, const char *parent,
     const cJSON *property = NULL;
 
     assert_true(depth < DEPTH_MAX);
-    cJSON_ArrayForEach(property, json_get(schema, "properties"))
-    {
+    cJSON_ArrayForEach(property, json_get(schema, "properties")) {
         const cJSON *at = property;
         char path[PATH_MAX_LEN];
         struct row *r;
@@ -436,8 +435,7 @@ int members_check_schemas(struct members *m, const cJSON *schemas)
     struct walk w = {.m = m, .where = "openapi.json"};
     const cJSON *schema = NULL;
 
-    cJSON_ArrayForEach(schema, schemas)
-    {
+    cJSON_ArrayForEach(schema, schemas) {
         char slug[64];
 
         slug_of(schema->string, slug);

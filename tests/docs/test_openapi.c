@@ -45,8 +45,7 @@ static bool described(const cJSON *paths, const char *pattern, const char *metho
     char *wanted = shape(pattern);
     bool found = false;
 
-    cJSON_ArrayForEach(path, paths)
-    {
+    cJSON_ArrayForEach(path, paths) {
         char *mine = shape(path->string);
 
         found = found || (strcmp(mine, wanted) == 0 && json_get(path, method));
@@ -93,12 +92,10 @@ static void description_and_routes_are_one_list(void **state)
         print_error("not in openapi.json: %s %s\n", method_of(&routes[i]), routes[i].pattern);
         bad++;
     }
-    cJSON_ArrayForEach(path, json_get(j, "paths"))
-    {
+    cJSON_ArrayForEach(path, json_get(j, "paths")) {
         const cJSON *operation = NULL;
 
-        cJSON_ArrayForEach(operation, path)
-        {
+        cJSON_ArrayForEach(operation, path) {
             if (strcmp(operation->string, "parameters") == 0 ||
                 served(path->string, operation->string))
                 continue;

@@ -208,7 +208,8 @@ static void pending_is_asked_again_and_ends_red(void **state)
 }
 
 static const char three_gates[] =
-    "{\"verdict\": \"REGRESSION\", \"description\": \"REGRESSION 1 of 3 gates: `b` @all\", \"gates\": ["
+    "{\"verdict\": \"REGRESSION\", \"description\": \"REGRESSION 1 of 3 gates: `b` @all\", "
+    "\"gates\": ["
     "{\"gate\": \"a\", \"class\": \"m\", \"verdict\": \"PENDING\", \"run\": null,"
     " \"url\": \"/p/o/n/a\", \"description\": \"PENDING no run of this commit yet\"},"
     "{\"gate\": \"b\", \"class\": \"m\", \"verdict\": \"REGRESSION\", \"run\": \"r1\","

@@ -16,25 +16,25 @@
 #define ARGS_MAX 24
 
 static const struct {
-    const char *name, *at; /* at: NULL for a work tree of its own, which is the run's directory's neighbour */
+    /* at: NULL for a work tree of its own, which is the run's directory's neighbour */
+    const char *name, *at;
     const char *mode; /* NULL: clean */
 } kinds[RUNS] = {
-    [BASELINE] = { "baseline", "main", NULL },
-    [CLEAN] = { "clean", "main", NULL },
-    [SLOWER] = { "slower", "slower", NULL },
-    [LEAK] = { "leak", "leak", NULL },
-    [DROPPED] = { "dropped", "dropped-point", NULL },
-    [EDITED] = { "edited", NULL, NULL },
-    [KILLED] = { "killed", NULL, NULL },
-    [SKIPPED] = { "skipped", "skipped-point", NULL },
-    [THINNER] = { "thinner", "thinner-point", NULL },
-    [FORGED] = { "forged", "forged-source", NULL },
-    [CPU] = { "cpu", "main", "cpu" },
-    [TIMING] = { "timing", "main", "timing" },
-    [MEMORY] = { "memory", "main", "memory" },
-    [BOUNDARY] = { "boundary", "main", "boundary" },
+    [BASELINE] = {"baseline", "main", NULL},
+    [CLEAN] = {"clean", "main", NULL},
+    [SLOWER] = {"slower", "slower", NULL},
+    [LEAK] = {"leak", "leak", NULL},
+    [DROPPED] = {"dropped", "dropped-point", NULL},
+    [EDITED] = {"edited", NULL, NULL},
+    [KILLED] = {"killed", NULL, NULL},
+    [SKIPPED] = {"skipped", "skipped-point", NULL},
+    [THINNER] = {"thinner", "thinner-point", NULL},
+    [FORGED] = {"forged", "forged-source", NULL},
+    [CPU] = {"cpu", "main", "cpu"},
+    [TIMING] = {"timing", "main", "timing"},
+    [MEMORY] = {"memory", "main", "memory"},
+    [BOUNDARY] = {"boundary", "main", "boundary"},
 };
-
 
 /* Programs. */
 
@@ -69,7 +69,7 @@ static char **environment_for(char *const extra[], size_t n_extra)
 
 static void git(const char *const args[])
 {
-    static const char *const env[] = { "GIT_CONFIG_GLOBAL=/dev/null", NULL };
+    static const char *const env[] = {"GIT_CONFIG_GLOBAL=/dev/null", NULL};
     struct test_run r;
 
     test_run(args, env, NULL, NULL, &r);
@@ -86,7 +86,7 @@ char *cleanrun(void)
 
 bool has_tool(const char *name)
 {
-    const char *const which[] = { "sh", "-c", "command -v \"$1\"", "sh", name, NULL };
+    const char *const which[] = {"sh", "-c", "command -v \"$1\"", "sh", name, NULL};
     struct test_run r;
     bool found = false;
 
@@ -96,7 +96,8 @@ bool has_tool(const char *name)
     return found;
 }
 
-/* "<dir>/<name>/<file>": the work tree, out (the run directory), out.tar, state and lock of one run. */
+/* "<dir>/<name>/<file>": the work tree, out (the run directory), out.tar, state and lock of one
+ * run. */
 char *place(const struct fixture *f, enum which w, const char *file)
 {
     return text("%s/%s/%s", f->dir, kinds[w].name, file);
@@ -113,9 +114,9 @@ void callsim_start(struct fixture *f, enum which w)
     AUTO_FREE char *exe = cleanrun();
     AUTO_FREE char *state = text("XDG_STATE_HOME=%s/%s/state", f->dir, kinds[w].name);
     AUTO_FREE char *lock = text("CLEANRUN_LOCK=%s/%s/lock", f->dir, kinds[w].name);
-    char *extra[] = { state, lock };
+    char *extra[] = {state, lock};
     AUTO_FREE char **env = environment_for(extra, 2);
-    const char *argv[ARGS_MAX] = { exe, "run", "callsim", "--json", "--out", out, "--key", f->key };
+    const char *argv[ARGS_MAX] = {exe, "run", "callsim", "--json", "--out", out, "--key", f->key};
     size_t n = 8;
     posix_spawn_file_actions_t actions;
     int ends[2];
@@ -125,7 +126,7 @@ void callsim_start(struct fixture *f, enum which w)
         argv[n++] = "--at";
         argv[n++] = kinds[w].at;
     } else {
-        const char *const clone[] = { "git", "clone", "-q", f->repo, tree, NULL };
+        const char *const clone[] = {"git", "clone", "-q", f->repo, tree, NULL};
 
         git(clone);
     }
@@ -147,7 +148,8 @@ void callsim_start(struct fixture *f, enum which w)
     posix_spawn_file_actions_addclose(&actions, ends[0]);
     posix_spawn_file_actions_addclose(&actions, ends[1]);
     posix_spawn_file_actions_addchdir_np(&actions, tree);
-    assert_int_equal(posix_spawn(&r->pid, exe, &actions, NULL, (char *const *) (uintptr_t) argv, env), 0);
+    assert_int_equal(
+        posix_spawn(&r->pid, exe, &actions, NULL, (char *const *) (uintptr_t) argv, env), 0);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     r->talk = fdopen(ends[0], "r");
@@ -171,7 +173,8 @@ static bool next_event(struct running *r, const char *event, const char *words)
         const cJSON *kind = json_get(j, "event"), *said = json_get(j, "text");
 
         assert_true(cJSON_IsString(kind));
-        found = !strcmp(kind->valuestring, event) && cJSON_IsString(said) && strstr(said->valuestring, words);
+        found = !strcmp(kind->valuestring, event) && cJSON_IsString(said) &&
+                strstr(said->valuestring, words);
         if (!strcmp(kind->valuestring, "result")) {
             cJSON_Delete(r->result);
             r->result = j;
@@ -233,15 +236,13 @@ static void print_failures(const struct fixture *f, enum which w, const cJSON *r
 {
     const cJSON *fault = NULL, *check = NULL;
 
-    cJSON_ArrayForEach(fault, json_get(result, "faults"))
-    {
+    cJSON_ArrayForEach(fault, json_get(result, "faults")) {
         print_error("fault: %s\n", fault->valuestring);
     }
     if (left(f, w, "out/acceptance.json")) {
         cJSON *j = left_json(f, w, "acceptance.json");
 
-        cJSON_ArrayForEach(check, json_get(j, "checks"))
-        {
+        cJSON_ArrayForEach(check, json_get(j, "checks")) {
             if (!cJSON_IsTrue(json_get(check, "passed"))) {
                 AUTO_FREE char *words = cJSON_PrintUnformatted(check);
 
@@ -258,7 +259,8 @@ void assert_end(struct fixture *f, enum which w, int code, const char *verdict, 
     const struct running *r = callsim_finish(f, w);
 
     if (r->code != code || !r->result || strcmp(text_at(r->result, "verdict"), verdict) != 0) {
-        print_error("%s: exit %d, verdict %s\n", kinds[w].name, r->code, text_at(r->result, "verdict"));
+        print_error("%s: exit %d, verdict %s\n", kinds[w].name, r->code,
+                    text_at(r->result, "verdict"));
         print_failures(f, w, r->result);
     }
     assert_int_equal(r->code, code);
@@ -277,8 +279,7 @@ bool has_fault(const struct fixture *f, enum which w, const char *words)
     const cJSON *fault = NULL;
     bool found = false;
 
-    cJSON_ArrayForEach(fault, json_get(f->runs[w].result, "faults"))
-    {
+    cJSON_ArrayForEach(fault, json_get(f->runs[w].result, "faults")) {
         found = found || strstr(fault->valuestring, words);
     }
     return found;
@@ -289,8 +290,7 @@ size_t failed_checks(const cJSON *acceptance, const char **first)
     const cJSON *check = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(check, json_get(acceptance, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(acceptance, "checks")) {
         if (cJSON_IsTrue(json_get(check, "passed")))
             continue;
         if (n++ == 0)
@@ -303,8 +303,7 @@ bool has_reason(const cJSON *audit, const char *code, const char *field, const c
 {
     const cJSON *reason = NULL;
 
-    cJSON_ArrayForEach(reason, json_get(audit, "reasons"))
-    {
+    cJSON_ArrayForEach(reason, json_get(audit, "reasons")) {
         if (!strcmp(text_at(reason, "code"), code) && !strcmp(text_at(reason, "field"), field) &&
             strstr(text_at(reason, "text"), words))
             return true;
@@ -317,8 +316,7 @@ const char *comparison(const cJSON *audit, const char *metric)
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, json_get(audit, "comparisons"))
-    {
+    cJSON_ArrayForEach(row, json_get(audit, "comparisons")) {
         if (!strcmp(text_at(row, "metric"), metric))
             return text_at(row, "verdict");
     }
@@ -335,10 +333,10 @@ int callsim_setup(void **state)
     f->dir = test_dir_new();
     f->repo = test_join(f->dir, "repo");
     AUTO_FREE char *script = test_path("demo/make-callsim-repo.sh");
-    const char *const make[] = { script, f->repo, NULL };
+    const char *const make[] = {script, f->repo, NULL};
     AUTO_FREE char *exe = cleanrun();
     AUTO_FREE char *keys = test_join(f->dir, "keys");
-    const char *const gen[] = { exe, "key", "gen", "--out", keys, NULL };
+    const char *const gen[] = {exe, "key", "gen", "--out", keys, NULL};
     struct test_run r;
 
     git(make);
@@ -410,7 +408,9 @@ static pid_t find_workload(const struct fixture *f, enum which w)
     for (struct dirent *d = readdir(proc); d && !found; d = readdir(proc)) {
         AUTO_FREE char *link = text("/proc/%s/exe", d->d_name);
         char target[4096] = "";
-        ssize_t n = d->d_name[0] >= '1' && d->d_name[0] <= '9' ? readlink(link, target, sizeof target - 1) : -1;
+        ssize_t n = d->d_name[0] >= '1' && d->d_name[0] <= '9'
+                        ? readlink(link, target, sizeof target - 1)
+                        : -1;
 
         if (n > 0 && !strcmp(target, real))
             found = (pid_t) strtol(d->d_name, NULL, 10);
@@ -419,7 +419,8 @@ static pid_t find_workload(const struct fixture *f, enum which w)
     return found;
 }
 
-/* Starts the runs that do not disturb each other's verdicts and does to two of them what is to be done. */
+/* Starts the runs that do not disturb each other's verdicts and does to two of them what is to be
+ * done. */
 void need_crowd(struct fixture *f)
 {
     if (f->runs[LEAK].pid != 0)
@@ -440,7 +441,6 @@ void need_crowd(struct fixture *f)
     fputs("/* edited while the load ran */\n", file);
     assert_int_equal(fclose(file), 0);
 }
-
 
 void need_second_crowd(struct fixture *f)
 {

@@ -1,7 +1,8 @@
 /*
- * callsim: the call-setup experiment of demo/callsim, built, measured and judged by the program itself, once for each
- * kind of end. Runs whose verdict hangs on speed come one after the other; those whose verdict does not run at the same
- * time, each with a lock and a state directory of its own. A run is made when the first test needs it.
+ * callsim: the call-setup experiment of demo/callsim, built, measured and judged by the program
+ * itself, once for each kind of end. Runs whose verdict hangs on speed come one after the other;
+ * those whose verdict does not run at the same time, each with a lock and a state directory of its
+ * own. A run is made when the first test needs it.
  */
 #pragma once
 
@@ -16,13 +17,30 @@
 
 #define SCENARIO "callsim_call_setup"
 #define MEASURED SCENARIO "/800.json"
-#define LAST_PHASES 13 /* markers of a clean run: four conditioning points, nine of the measured one */
+#define LAST_PHASES                                                                                \
+    13 /* markers of a clean run: four conditioning points, nine of the measured one */
 
 /* The order is that of the crowds: LEAK to KILLED run together, then SKIPPED to BOUNDARY. */
-enum which { BASELINE, CLEAN, SLOWER, LEAK, DROPPED, EDITED, KILLED, SKIPPED, THINNER, FORGED, CPU, TIMING, MEMORY, BOUNDARY, RUNS };
+enum which {
+    BASELINE,
+    CLEAN,
+    SLOWER,
+    LEAK,
+    DROPPED,
+    EDITED,
+    KILLED,
+    SKIPPED,
+    THINNER,
+    FORGED,
+    CPU,
+    TIMING,
+    MEMORY,
+    BOUNDARY,
+    RUNS
+};
 
 struct running {
-    pid_t pid; /* 0: not started, -1: ended */
+    pid_t pid;  /* 0: not started, -1: ended */
     FILE *talk; /* its standard output, a JSON object a line */
     int code;
     cJSON *result; /* the last line, NULL without one */
@@ -44,7 +62,8 @@ char *cleanrun(void);
 /* Is this tool on PATH? */
 bool has_tool(const char *name);
 
-/* "<dir>/<name>/<file>": the work tree, out (the run directory), out.tar, state and lock of one run. */
+/* "<dir>/<name>/<file>": the work tree, out (the run directory), out.tar, state and lock of one
+ * run. */
 char *place(const struct fixture *f, enum which w, const char *file);
 /* Starts one run. Finishing waits for its end once; later calls find it ended. */
 void callsim_start(struct fixture *f, enum which w);
@@ -53,7 +72,8 @@ struct running *callsim_finish(struct fixture *f, enum which w);
 void need_baseline(struct fixture *f);
 /* One that has no other beside it. */
 void need_alone(struct fixture *f, enum which w);
-/* Those that fail or are refused for another reason than speed; and those that skip, or are diagnostic. */
+/* Those that fail or are refused for another reason than speed; and those that skip, or are
+ * diagnostic. */
 void need_crowd(struct fixture *f);
 void need_second_crowd(struct fixture *f);
 

@@ -1,4 +1,5 @@
-/* Diagnostic modes with the experiment's own program: what each leaves, and that none of it is a result. */
+/* Diagnostic modes with the experiment's own program: what each leaves, and that none of it is a
+ * result. */
 #include "tests/e2e/callsim.h"
 
 #include <stdio.h>
@@ -23,12 +24,14 @@ static void assert_diagnostic(struct fixture *f, enum which w, const char *mode)
     }
     assert_int_equal(r->code, 7);
     assert_true(!json_get(r->result, "verdict") || cJSON_IsNull(json_get(r->result, "verdict")));
-    cJSON *manifest = left_json(f, w, "manifest.json"), *clean = left_json(f, BASELINE, "manifest.json");
+    cJSON *manifest = left_json(f, w, "manifest.json"),
+          *clean = left_json(f, BASELINE, "manifest.json");
 
     assert_string_equal(text_at(manifest, "mode"), mode);
     assert_string_equal(text_at(manifest, "control"), text_at(clean, "run"));
     assert_true(cJSON_IsNull(json_get(manifest, "verdict")) || !json_get(manifest, "verdict"));
-    assert_string_equal(text_at(json_get(manifest, "executable"), "sha256"), text_at(json_get(clean, "executable"), "sha256"));
+    assert_string_equal(text_at(json_get(manifest, "executable"), "sha256"),
+                        text_at(json_get(clean, "executable"), "sha256"));
     cJSON_Delete(manifest);
     cJSON_Delete(clean);
     assert_false(left(f, w, "out/audit.json"));
@@ -44,11 +47,13 @@ static off_t size_of(const struct fixture *f, enum which w, const char *name)
 }
 
 /* Does what perf wrote tell of this? */
-static void assert_perf_tells(const struct fixture *f, enum which w, const char *options, const char *words)
+static void assert_perf_tells(const struct fixture *f, enum which w, const char *options,
+                              const char *words)
 {
     AUTO_FREE char *data = place(f, w, "out/profile/perf.data");
-    AUTO_FREE char *command = text("perf %s -i '%s' 2>/dev/null | grep -cF -e '%s'", options, data, words);
-    const char *const argv[] = { "sh", "-c", command, NULL };
+    AUTO_FREE char *command =
+        text("perf %s -i '%s' 2>/dev/null | grep -cF -e '%s'", options, data, words);
+    const char *const argv[] = {"sh", "-c", command, NULL};
     struct test_run r;
 
     test_run(argv, NULL, NULL, NULL, &r);
@@ -93,14 +98,17 @@ static double number_at(const cJSON *o, const char *key)
 /* The program's own snapshots tell of calls, the runner's of memory; both at the same phases. */
 void memory_mode_takes_retention_snapshots_at_four_phases(void **state)
 {
-    static const char *const phases[] = { "ramp_end", "steady_end", "cooldown_end", "post_drain_settle_end" };
+    static const char *const phases[] = {"ramp_end", "steady_end", "cooldown_end",
+                                         "post_drain_settle_end"};
     struct fixture *f = *state;
     double before = 0;
 
     need_second_crowd(f);
     assert_diagnostic(f, MEMORY, "memory");
-    cJSON *report = left_json(f, MEMORY, "results/" MEASURED), *tree = left_json(f, MEMORY, "profile/snapshots.json");
-    const cJSON *calls = json_get(json_get(report, "diagnostics"), "retention_snapshots"), *memory = json_get(tree, "snapshots");
+    cJSON *report = left_json(f, MEMORY, "results/" MEASURED),
+          *tree = left_json(f, MEMORY, "profile/snapshots.json");
+    const cJSON *calls = json_get(json_get(report, "diagnostics"), "retention_snapshots"),
+                *memory = json_get(tree, "snapshots");
 
     assert_int_equal(cJSON_GetArraySize(calls), 4);
     assert_int_equal(cJSON_GetArraySize(memory), 4);
@@ -128,8 +136,9 @@ void memory_mode_takes_retention_snapshots_at_four_phases(void **state)
 
 void boundary_mode_takes_a_snapshot_after_each_point(void **state)
 {
-    static const char *const phases[] = { "point-50", "point-100", "point-200", "point-400", "calls_drained" };
-    static const int points[] = { 50, 100, 200, 400, 800 };
+    static const char *const phases[] = {"point-50", "point-100", "point-200", "point-400",
+                                         "calls_drained"};
+    static const int points[] = {50, 100, 200, 400, 800};
     struct fixture *f = *state;
 
     need_second_crowd(f);
@@ -141,19 +150,20 @@ void boundary_mode_takes_a_snapshot_after_each_point(void **state)
     for (int i = 0; i < 5; i++) {
         AUTO_FREE char *name = text("results/" SCENARIO "/%d.json", points[i]);
         cJSON *report = left_json(f, BOUNDARY, name);
-        const cJSON *diagnostics = json_get(report, "diagnostics"), *own = json_get(diagnostics, "boundary_snapshot");
+        const cJSON *diagnostics = json_get(report, "diagnostics"),
+                    *own = json_get(diagnostics, "boundary_snapshot");
         const cJSON *marker = NULL;
         double drained = -1;
 
         assert_string_equal(text_at(cJSON_GetArrayItem(memory, i), "phase"), phases[i]);
-        cJSON_ArrayForEach(marker, json_get(diagnostics, "phase_markers"))
-        {
+        cJSON_ArrayForEach(marker, json_get(diagnostics, "phase_markers")) {
             if (!strcmp(text_at(marker, "phase"), "calls_drained"))
                 drained = number_at(marker, "elapsed_ms");
         }
         assert_true(drained > 0);
         /* at once, not after the settle */
-        assert_true(number_at(own, "actual_ms") >= drained && number_at(own, "actual_ms") < drained + 1000);
+        assert_true(number_at(own, "actual_ms") >= drained &&
+                    number_at(own, "actual_ms") < drained + 1000);
         assert_int_equal(cJSON_GetArraySize(json_get(json_get(own, "held"), "endpoints")), 5);
         cJSON_Delete(report);
     }
@@ -167,8 +177,10 @@ void build_only_is_never_a_result(void **state)
     AUTO_FREE char *out = test_join(f->dir, "built");
     AUTO_FREE char *file = test_join(out, "manifest.json");
     AUTO_FREE char *lock = text("CLEANRUN_LOCK=%s/built.lock", f->dir);
-    const char *const env[] = { lock, NULL };
-    const char *const run[] = { "env", "-u", "MALLOC_PERTURB_", exe, "run", "callsim", "--build-only", "--at", "main", "--out", out, NULL };
+    const char *const env[] = {lock, NULL};
+    const char *const run[] = {
+        "env",  "-u",   "MALLOC_PERTURB_", exe, "run", "callsim", "--build-only",
+        "--at", "main", "--out",           out, NULL};
     struct test_run r;
     struct err e = ERR_INIT;
     cJSON *manifest = NULL;
@@ -192,8 +204,21 @@ void build_only_is_never_a_result(void **state)
 
     digest_hex(&d, hex);
     AUTO_FREE char *next = test_join(f->dir, "after-built");
-    const char *const against[] = { "env", "-u", "MALLOC_PERTURB_", exe, "run", "callsim", "--at", "main", "--out", next,
-                                    "--baseline", out, "--baseline-sha256", hex, NULL };
+    const char *const against[] = {"env",
+                                   "-u",
+                                   "MALLOC_PERTURB_",
+                                   exe,
+                                   "run",
+                                   "callsim",
+                                   "--at",
+                                   "main",
+                                   "--out",
+                                   next,
+                                   "--baseline",
+                                   out,
+                                   "--baseline-sha256",
+                                   hex,
+                                   NULL};
 
     test_run(against, env, f->repo, NULL, &r);
     if (r.code == 0 || r.code == 1)

@@ -1,4 +1,5 @@
-/* parts: the tests of the call-setup experiment that stand in files of their own; the state is the fixture. */
+/* parts: the tests of the call-setup experiment that stand in files of their own; the state is the
+ * fixture. */
 #pragma once
 
 /* modes.c: diagnostic modes and build-only, with the experiment's own program. */

@@ -1,5 +1,5 @@
-/* The evidence of the runs at a real server: pushed, one reviewed as the baseline, the others judged against it there; the
- * documents and the pages say what the runner's own files say. */
+/* The evidence of the runs at a real server: pushed, one reviewed as the baseline, the others
+ * judged against it there; the documents and the pages say what the runner's own files say. */
 #include "tests/e2e/callsim.h"
 
 #include <stdio.h>
@@ -26,10 +26,12 @@ static void admin(struct served *s, const char *const args[])
 
 static void serve(struct served *s, const struct fixture *f)
 {
-    const char *const migrate[] = { "migrate", NULL };
-    const char *const project[] = { "project", "add", PROJECT, NULL };
-    const char *const runner[] = { "runner", "add", "here", "--class", "demo", "--key", f->public_key, "--project", PROJECT, NULL };
-    const char *const token[] = { "token", "add", "t", "--scope", "upload", "--project", PROJECT, NULL };
+    const char *const migrate[] = {"migrate", NULL};
+    const char *const project[] = {"project", "add", PROJECT, NULL};
+    const char *const runner[] = {"runner", "add",         "here",      "--class", "demo",
+                                  "--key",  f->public_key, "--project", PROJECT,   NULL};
+    const char *const token[] = {"token",  "add",       "t",     "--scope",
+                                 "upload", "--project", PROJECT, NULL};
     char *secret = NULL;
 
     live_init(&s->live);
@@ -39,7 +41,7 @@ static void serve(struct served *s, const struct fixture *f)
     assert_int_equal(live_admin(&s->live, token, &secret), 0);
     s->token = test_join(s->live.dir, "token");
     test_write_text(s->live.dir, "token", secret);
-    const char *const mode[] = { "chmod", "600", s->token, NULL };
+    const char *const mode[] = {"chmod", "600", s->token, NULL};
     struct test_run r;
 
     test_run(mode, NULL, NULL, NULL, &r);
@@ -61,8 +63,9 @@ static cJSON *push(const struct served *s, const struct fixture *f, enum which w
 {
     AUTO_FREE char *exe = cleanrun();
     AUTO_FREE char *archive = place(f, w, "out.tar");
-    const char *const argv[] = { exe, "push", archive, "--server", s->origin, "--project", PROJECT, "--gate", "callsim",
-                                 "--token-file", s->token, "--json", NULL };
+    const char *const argv[] = {exe,         "push",   archive,  "--server", s->origin,
+                                "--project", PROJECT,  "--gate", "callsim",  "--token-file",
+                                s->token,    "--json", NULL};
     struct test_run r;
     cJSON *answer = NULL;
     struct err e = ERR_INIT;
@@ -76,8 +79,9 @@ static cJSON *push(const struct served *s, const struct fixture *f, enum which w
 
 static void approve(struct served *s, const char *run, int code)
 {
-    const char *const args[] = { "baseline", "approve", run, "--project", PROJECT, "--gate", "callsim",
-                                 "--reviewer", "a reviewer", "--reason", "first", NULL };
+    const char *const args[] = {"baseline",   "approve",  run,       "--project",
+                                PROJECT,      "--gate",   "callsim", "--reviewer",
+                                "a reviewer", "--reason", "first",   NULL};
 
     assert_int_equal(live_admin(&s->live, args, NULL), code);
 }
@@ -128,7 +132,8 @@ static void serve_with_baseline(struct served *s, struct fixture *f)
     serve(s, f);
     cJSON *first = push(s, f, BASELINE, 3);
 
-    assert_true(has_reason(json_get(first, "audit"), "NC-BASELINE-NONE", "(none)", "no reviewed baseline"));
+    assert_true(
+        has_reason(json_get(first, "audit"), "NC-BASELINE-NONE", "(none)", "no reviewed baseline"));
     approve(s, text_at(first, "run"), 0);
     cJSON_Delete(first);
 }
@@ -173,14 +178,14 @@ void server_judges_as_the_runner_did(void **state)
         int code;
         const char *verdict, *failed; /* the one check that failed, or NULL */
     } rows[] = {
-        { CLEAN, 0, "OK", NULL },
-        { SLOWER, 1, "REGRESSION", NULL },
-        { LEAK, 4, "FAIL", "resources.rss_cleanup_endpoint_growth_mb_per_hour" },
-        { EDITED, 4, "FAIL", "source unchanged" },
-        { DROPPED, 3, "NON_COMPARABLE", NULL },
-        { SKIPPED, 4, "FAIL", "run status" },
-        { THINNER, 4, "FAIL", "run status" },
-        { FORGED, 4, "FAIL", "report fingerprint" },
+        {CLEAN, 0, "OK", NULL},
+        {SLOWER, 1, "REGRESSION", NULL},
+        {LEAK, 4, "FAIL", "resources.rss_cleanup_endpoint_growth_mb_per_hour"},
+        {EDITED, 4, "FAIL", "source unchanged"},
+        {DROPPED, 3, "NON_COMPARABLE", NULL},
+        {SKIPPED, 4, "FAIL", "run status"},
+        {THINNER, 4, "FAIL", "run status"},
+        {FORGED, 4, "FAIL", "report fingerprint"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -194,7 +199,8 @@ void server_judges_as_the_runner_did(void **state)
         assert_true(!rows[i].failed || !strcmp(failed->child->valuestring, rows[i].failed));
         assert_same_audit(f, rows[i].w, verdict);
         /* what the address of the verdict says is what the push was told */
-        AUTO_FREE char *address = text("/api/v1/projects/" PROJECT "/runs/%s/verdict", text_at(verdict, "run"));
+        AUTO_FREE char *address =
+            text("/api/v1/projects/" PROJECT "/runs/%s/verdict", text_at(verdict, "run"));
         cJSON *stored = fetch_json(&s, address);
 
         assert_true(json_equal(stored, verdict));
@@ -209,8 +215,7 @@ static const cJSON *window_named(const cJSON *doc, const char *name)
 {
     const cJSON *w = NULL;
 
-    cJSON_ArrayForEach(w, json_get(doc, "windows"))
-    {
+    cJSON_ArrayForEach(w, json_get(doc, "windows")) {
         if (!strcmp(text_at(w, "name"), name))
             return w;
     }
@@ -221,20 +226,29 @@ static const cJSON *window_named(const cJSON *doc, const char *name)
 /* The windows of the page are the windows of the report: same samples, same bands, same medians. */
 static void assert_windows(const cJSON *doc, const cJSON *report)
 {
-    static const char *const names[] = { "active_load", "post_drain_cleanup" };
+    static const char *const names[] = {"active_load", "post_drain_cleanup"};
     static const char *const pairs[][2] = {
-        { "requested_start_secs", "requested_start_secs" }, { "requested_end_secs", "requested_end_secs" },
-        { "first_sample_secs", "first_sample_secs" }, { "last_sample_secs", "last_sample_secs" },
-        { "actual_coverage_secs", "actual_coverage_secs" }, { "sample_count", "sample_count" }, { "complete", "complete" },
-        { "band_secs", "rss_endpoint_band_secs" }, { "start_median_mb", "rss_start_median_mb" },
-        { "end_median_mb", "rss_end_median_mb" }, { "start_representative_secs", "rss_start_representative_secs" },
-        { "end_representative_secs", "rss_end_representative_secs" }, { "retained_mb", "rss_retained_growth_mb" },
-        { "separation_secs", "rss_endpoint_separation_secs" }, { "endpoint_mb_per_hour", "rss_endpoint_growth_mb_per_hour" },
+        {"requested_start_secs", "requested_start_secs"},
+        {"requested_end_secs", "requested_end_secs"},
+        {"first_sample_secs", "first_sample_secs"},
+        {"last_sample_secs", "last_sample_secs"},
+        {"actual_coverage_secs", "actual_coverage_secs"},
+        {"sample_count", "sample_count"},
+        {"complete", "complete"},
+        {"band_secs", "rss_endpoint_band_secs"},
+        {"start_median_mb", "rss_start_median_mb"},
+        {"end_median_mb", "rss_end_median_mb"},
+        {"start_representative_secs", "rss_start_representative_secs"},
+        {"end_representative_secs", "rss_end_representative_secs"},
+        {"retained_mb", "rss_retained_growth_mb"},
+        {"separation_secs", "rss_endpoint_separation_secs"},
+        {"endpoint_mb_per_hour", "rss_endpoint_growth_mb_per_hour"},
     };
 
     for (size_t i = 0; i < 2; i++) {
         const cJSON *shown = window_named(doc, names[i]);
-        const cJSON *said = json_get(json_get(json_get(report, "resources"), "rss_windows"), names[i]);
+        const cJSON *said =
+            json_get(json_get(json_get(report, "resources"), "rss_windows"), names[i]);
         const cJSON *band = json_get(json_get(shown, "bound"), "bands");
 
         for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {
@@ -248,7 +262,8 @@ static void assert_windows(const cJSON *doc, const cJSON *report)
         assert_int_equal(cJSON_GetArraySize(band), 2);
         assert_close(json_get(cJSON_GetArrayItem(band, 1), "t_ms")->valuedouble,
                      json_get(said, "rss_end_representative_secs")->valuedouble * 1000, 1e-9);
-        assert_close(json_get(cJSON_GetArrayItem(band, 1), "median_mb")->valuedouble, json_get(said, "rss_end_median_mb")->valuedouble, 1e-9);
+        assert_close(json_get(cJSON_GetArrayItem(band, 1), "median_mb")->valuedouble,
+                     json_get(said, "rss_end_median_mb")->valuedouble, 1e-9);
     }
 }
 
@@ -278,16 +293,19 @@ void server_pages_say_what_the_documents_say(void **state)
 
     report = left_json(f, LEAK, "results/" MEASURED);
     assert_same_at(doc, manifest, "run");
-    assert_true(json_equal(json_get(json_get(doc, "acceptance"), "checks"), json_get(acceptance, "checks")));
+    assert_true(json_equal(json_get(json_get(doc, "acceptance"), "checks"),
+                           json_get(acceptance, "checks")));
     assert_windows(doc, report);
     /* The series is the report's, all of it. */
-    const cJSON *shown = json_get(json_get(doc, "series"), "samples"), *said = json_get(json_get(report, "resources"), "rss_samples_mb");
+    const cJSON *shown = json_get(json_get(doc, "series"), "samples"),
+                *said = json_get(json_get(report, "resources"), "rss_samples_mb");
 
     assert_int_equal(cJSON_GetArraySize(shown), cJSON_GetArraySize(said));
     assert_close(cJSON_GetArrayItem(cJSON_GetArrayItem(shown, 100), 1)->valuedouble,
                  json_get(cJSON_GetArrayItem(said, 100), "rss_mb")->valuedouble * 1024, 1e-9);
     /* The phases are on the same clock. */
-    assert_true(json_equal(json_get(doc, "phases"), json_get(json_get(report, "diagnostics"), "phase_markers")));
+    assert_true(json_equal(json_get(doc, "phases"),
+                           json_get(json_get(report, "diagnostics"), "phase_markers")));
     /* Drawn: the timeline, the line, two windows with two bands and two rings each. */
     assert_says(page, "<svg class=\"timeline\"");
     assert_says(page, "post_drain_cleanup_start</th>");
@@ -296,8 +314,10 @@ void server_pages_say_what_the_documents_say(void **state)
     assert_int_equal(count_of(page, "<rect class=\"win\""), 2);
     assert_int_equal(count_of(page, "<rect class=\"band\""), 4);
     assert_int_equal(count_of(page, "<circle class=\"rep\""), 4);
-    /* The one failed check stands first, alone, with its numbers; the others are folded in groups. */
-    const char *failed = strstr(page, "Failed checks (1 of "), *folded = strstr(page, "<details><summary>resources");
+    /* The one failed check stands first, alone, with its numbers; the others are folded in groups.
+     */
+    const char *failed = strstr(page, "Failed checks (1 of "),
+               *folded = strstr(page, "<details><summary>resources");
 
     assert_non_null(failed);
     assert_non_null(folded);
@@ -307,7 +327,9 @@ void server_pages_say_what_the_documents_say(void **state)
 
     assert_true(actual && actual < folded);
     assert_close(strtod(actual + strlen("<data value=\""), NULL),
-                 json_get(json_get(report, "resources"), "rss_cleanup_endpoint_growth_mb_per_hour")->valuedouble, 0);
+                 json_get(json_get(report, "resources"), "rss_cleanup_endpoint_growth_mb_per_hour")
+                     ->valuedouble,
+                 0);
     assert_int_equal(count_of(page, "<details><summary>resources"), 1);
     cJSON_Delete(doc);
     cJSON_Delete(acceptance);
@@ -344,7 +366,8 @@ void server_refusal_marks_the_missing_element(void **state)
     unserve(&s);
 }
 
-/* A diagnostic run may be kept beside its clean run; it gets no verdict and is nobody's baseline. */
+/* A diagnostic run may be kept beside its clean run; it gets no verdict and is nobody's baseline.
+ */
 void server_takes_no_diagnostic_run_as_evidence(void **state)
 {
     struct fixture *f = *state;
@@ -354,7 +377,8 @@ void server_takes_no_diagnostic_run_as_evidence(void **state)
     (void) callsim_finish(f, MEMORY);
     serve_with_baseline(&s, f);
     cJSON *answer = push(&s, f, MEMORY, 7);
-    AUTO_FREE char *verdict = text("/api/v1/projects/" PROJECT "/runs/%s/verdict", text_at(answer, "run"));
+    AUTO_FREE char *verdict =
+        text("/api/v1/projects/" PROJECT "/runs/%s/verdict", text_at(answer, "run"));
     AUTO_FREE char *address = text("/r/%s", text_at(answer, "run"));
     AUTO_FREE char *none = fetch(&s, verdict, 404);
     AUTO_FREE char *page = fetch(&s, address, 200);

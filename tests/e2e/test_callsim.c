@@ -13,7 +13,8 @@
 
 static void clean_run_passes_every_check_and_waits_for_a_baseline(void **state)
 {
-    static const char *const reports[] = { "50.json", "100.json", "200.json", "400.json", "800.json" };
+    static const char *const reports[] = {"50.json", "100.json", "200.json", "400.json",
+                                          "800.json"};
     struct fixture *f = *state;
     const char *first = NULL;
 
@@ -25,7 +26,8 @@ static void clean_run_passes_every_check_and_waits_for_a_baseline(void **state)
     assert_int_equal(failed_checks(acceptance, &first), 0);
     assert_true(cJSON_GetArraySize(json_get(acceptance, "checks")) > 100);
     cJSON_Delete(acceptance);
-    /* One report for each point of the sweep, each with the point's own numbers, and all of them together. */
+    /* One report for each point of the sweep, each with the point's own numbers, and all of them
+     * together. */
     cJSON *sweep = left_json(f, BASELINE, "results/" SCENARIO "/_sweep.json");
     size_t n = 0;
 
@@ -35,12 +37,15 @@ static void clean_run_passes_every_check_and_waits_for_a_baseline(void **state)
         cJSON *report = left_json(f, BASELINE, name);
         const cJSON *identity = json_get(json_get(report, "diagnostics"), "measurement_identity");
 
-        assert_int_equal(cJSON_GetArraySize(json_get(json_get(identity, "conditioning"), "points")), n);
-        assert_true(cJSON_Compare(report, cJSON_GetArrayItem(json_get(sweep, "points"), (int) n), true));
+        assert_int_equal(cJSON_GetArraySize(json_get(json_get(identity, "conditioning"), "points")),
+                         n);
+        assert_true(
+            cJSON_Compare(report, cJSON_GetArrayItem(json_get(sweep, "points"), (int) n), true));
         cJSON_Delete(report);
     }
     cJSON_Delete(sweep);
-    /* The phases that the runner saw are in the manifest: four conditioning points, then the measured one. */
+    /* The phases that the runner saw are in the manifest: four conditioning points, then the
+     * measured one. */
     cJSON *manifest = left_json(f, BASELINE, "manifest.json");
     const cJSON *marker = cJSON_GetArrayItem(json_get(manifest, "phase_markers"), 3);
 
@@ -57,7 +62,7 @@ static void sealed_clean_run_verifies(void **state)
 
     need_baseline(f);
     AUTO_FREE char *archive = place(f, BASELINE, "out.tar");
-    const char *const verify[] = { exe, "verify", archive, "--key", f->public_key, NULL };
+    const char *const verify[] = {exe, "verify", archive, "--key", f->public_key, NULL};
 
     test_run(verify, NULL, NULL, NULL, &r);
     if (r.code != 0)
@@ -90,7 +95,8 @@ static void slower_answers_are_a_regression(void **state)
 
     assert_string_equal(comparison(audit, "/results/achieved_cps"), "regression");
     assert_string_equal(comparison(audit, "/latency_ns/setup_latency/p50"), "regression");
-    assert_string_equal(comparison(audit, "/results/datagrams_per_call"), "ok"); /* slower, not other work */
+    /* slower, not other work */
+    assert_string_equal(comparison(audit, "/results/datagrams_per_call"), "ok");
     cJSON_Delete(audit);
 }
 
@@ -104,15 +110,18 @@ static void leak_fails_acceptance_at_retained_growth_alone(void **state)
     cJSON *acceptance = left_json(f, LEAK, "acceptance.json");
 
     assert_string_equal(text_at(acceptance, "verdict"), "FAIL");
-    assert_int_equal(failed_checks(acceptance, &first), 1); /* all calls were answered, nothing was counted as kept */
+    /* all calls were answered, nothing was counted as kept */
+    assert_int_equal(failed_checks(acceptance, &first), 1);
     assert_string_equal(first, "resources.rss_cleanup_endpoint_growth_mb_per_hour");
     cJSON_Delete(acceptance);
     /* The planted leak is far outside, the clean run far inside the limit of 500 MB/h. */
     cJSON *leaking = left_json(f, LEAK, "results/" MEASURED);
     cJSON *clean = left_json(f, BASELINE, "results/" MEASURED);
 
-    assert_true(json_get(json_get(leaking, "resources"), "rss_cleanup_endpoint_growth_mb_per_hour")->valuedouble > 5000);
-    assert_true(json_get(json_get(clean, "resources"), "rss_cleanup_endpoint_growth_mb_per_hour")->valuedouble < 100);
+    assert_true(json_get(json_get(leaking, "resources"), "rss_cleanup_endpoint_growth_mb_per_hour")
+                    ->valuedouble > 5000);
+    assert_true(json_get(json_get(clean, "resources"), "rss_cleanup_endpoint_growth_mb_per_hour")
+                    ->valuedouble < 100);
     cJSON_Delete(leaking);
     cJSON_Delete(clean);
 }
@@ -125,8 +134,10 @@ static void dropped_conditioning_point_is_not_comparable(void **state)
     assert_end(f, DROPPED, 3, "NON_COMPARABLE", "PASS");
     cJSON *audit = left_json(f, DROPPED, "audit.json");
 
-    assert_true(has_reason(audit, "NC-IDENTITY-DIFFERS", "/diagnostics/measurement_identity/sweep_points_cps", "200"));
-    assert_true(has_reason(audit, "NC-IDENTITY-DIFFERS", "/diagnostics/measurement_identity/conditioning/points", "200"));
+    assert_true(has_reason(audit, "NC-IDENTITY-DIFFERS",
+                           "/diagnostics/measurement_identity/sweep_points_cps", "200"));
+    assert_true(has_reason(audit, "NC-IDENTITY-DIFFERS",
+                           "/diagnostics/measurement_identity/conditioning/points", "200"));
     assert_true(has_reason(audit, "NC-DEFINITION", "/conditioning", "point-200"));
     assert_int_equal(cJSON_GetArraySize(json_get(audit, "comparisons")), 0);
     cJSON_Delete(audit);
@@ -142,7 +153,8 @@ static void source_edited_during_the_run_fails(void **state)
     cJSON *manifest = left_json(f, EDITED, "manifest.json");
 
     assert_true(cJSON_IsFalse(json_get(json_get(manifest, "source"), "unchanged")));
-    assert_string_equal(text_at(manifest, "acceptance_status"), "PASS"); /* the numbers were fine, their source is not known */
+    /* the numbers were fine, their source is not known */
+    assert_string_equal(text_at(manifest, "acceptance_status"), "PASS");
     cJSON_Delete(manifest);
 }
 
@@ -166,7 +178,7 @@ static void killed_workload_is_an_error_and_nothing_is_sealed(void **state)
     /* What it left cannot be made evidence of by hand either. */
     AUTO_FREE char *directory = place(f, KILLED, "out");
     AUTO_FREE char *archive = place(f, KILLED, "by-hand.tar");
-    const char *const seal[] = { exe, "seal", directory, "--key", f->key, "--out", archive, NULL };
+    const char *const seal[] = {exe, "seal", directory, "--key", f->key, "--out", archive, NULL};
 
     test_run(seal, NULL, NULL, NULL, &r);
     assert_int_not_equal(r.code, 0);
@@ -177,11 +189,12 @@ static void killed_workload_is_an_error_and_nothing_is_sealed(void **state)
 /* A sweep set from outside would be another experiment under the same name. */
 static void overrides_are_refused_before_any_build(void **state)
 {
-    static const char *const env[] = { "CALLSIM_SWEEP=800", NULL };
+    static const char *const env[] = {"CALLSIM_SWEEP=800", NULL};
     struct fixture *f = *state;
     AUTO_FREE char *exe = cleanrun();
     AUTO_FREE char *out = test_join(f->dir, "refused");
-    const char *const run[] = { "env", "-u", "MALLOC_PERTURB_", exe, "run", "callsim", "--out", out, NULL };
+    const char *const run[] = {"env", "-u", "MALLOC_PERTURB_", exe, "run", "callsim", "--out",
+                               out,   NULL};
     struct test_run r;
     struct stat st;
 
@@ -192,14 +205,16 @@ static void overrides_are_refused_before_any_build(void **state)
     test_run_fini(&r);
 }
 
-/* The program leaves a point out that the definition wants: not other numbers, but no measurement of this gate. */
+/* The program leaves a point out that the definition wants: not other numbers, but no measurement
+ * of this gate. */
 static void skipped_conditioning_point_fails(void **state)
 {
     struct fixture *f = *state;
 
     need_second_crowd(f);
     assert_end(f, SKIPPED, 4, "FAIL", "FAIL");
-    assert_true(has_fault(f, SKIPPED, "conditioning step 'point-200' left no sound " SCENARIO "/200.json"));
+    assert_true(
+        has_fault(f, SKIPPED, "conditioning step 'point-200' left no sound " SCENARIO "/200.json"));
     assert_false(left(f, SKIPPED, "out/results/" SCENARIO "/200.json"));
     assert_true(left(f, SKIPPED, "out/results/" SCENARIO "/400.json"));
 }
@@ -211,14 +226,17 @@ static void thinner_conditioning_point_fails(void **state)
 
     need_second_crowd(f);
     assert_end(f, THINNER, 4, "FAIL", "FAIL");
-    assert_true(has_fault(f, THINNER, "conditioning step 'point-200': /results/calls_offered of " SCENARIO "/200.json has another value"));
+    assert_true(has_fault(f, THINNER,
+                          "conditioning step 'point-200': /results/calls_offered of " SCENARIO
+                          "/200.json has another value"));
     cJSON *report = left_json(f, THINNER, "results/" SCENARIO "/200.json");
 
     assert_int_equal(json_get(json_get(report, "results"), "calls_offered")->valueint, 30);
     cJSON_Delete(report);
 }
 
-/* The report names the source it was built from, as the runner told it, or it is no report of this run. */
+/* The report names the source it was built from, as the runner told it, or it is no report of this
+ * run. */
 static void report_of_another_source_fails(void **state)
 {
     struct fixture *f = *state;
@@ -226,7 +244,8 @@ static void report_of_another_source_fails(void **state)
     need_second_crowd(f);
     assert_end(f, FORGED, 4, "FAIL", "FAIL");
     assert_true(has_fault(f, FORGED, "the report names another source fingerprint than the run's"));
-    cJSON *report = left_json(f, BASELINE, "results/" MEASURED), *manifest = left_json(f, BASELINE, "manifest.json");
+    cJSON *report = left_json(f, BASELINE, "results/" MEASURED),
+          *manifest = left_json(f, BASELINE, "manifest.json");
 
     assert_string_equal(text_at(json_get(report, "environment"), "source_fingerprint_sha256"),
                         text_at(json_get(json_get(manifest, "source"), "start"), "fingerprint"));

@@ -181,7 +181,7 @@ static void its_own_instructions_work(void **state)
     /* Every indented command of VERIFY.md, but Sigstore's and jq's clients, which may not be here.
      */
     shell(fx.dir, "cd " FIXTURE_RUN " && grep '^    ' VERIFY.md | grep -v '^    *#' | grep -v "
-                                    "'cosign\\|--insecure\\|jq' > do.sh &&"
+                  "'cosign\\|--insecure\\|jq' > do.sh &&"
                   " test $(wc -l < do.sh) -ge 8 && bash -e do.sh");
     /* What it says must be is so. */
     shell(fx.dir, "cd " FIXTURE_RUN

@@ -181,8 +181,7 @@ static void verify_without_proof_is_invalid(void **state)
         expect("no key", &r, EXIT_INVALID, "INVALID (IN-KEY)", "the signature names key ");
     }
     {
-        AUTO_RESULT struct result r =
-            RUN(command_verify, alone, "--key", pub_path);
+        AUTO_RESULT struct result r = RUN(command_verify, alone, "--key", pub_path);
         expect("no attestation", &r, EXIT_INVALID, "INVALID (IN-SIGNATURE)", "alone.tar.dsse.json");
     }
     {

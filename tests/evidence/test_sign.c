@@ -54,8 +54,7 @@ static void judge_group(const cJSON *group, size_t counts[2])
     const cJSON *t;
 
     MUST(public_key_parse(pem, strlen(pem), &k, E));
-    cJSON_ArrayForEach(t, json_get(group, "tests"))
-    {
+    cJSON_ArrayForEach(t, json_get(group, "tests")) {
         bool valid = strcmp(member(t, "result"), "valid") == 0;
         size_t msg_len = 0;
         size_t sig_len = 0;
@@ -86,7 +85,8 @@ static void wycheproof_is_judged_rightly(void **state)
         skip();
     text = test_read_path(path, &len);
     MUST(json_parse(text, len, &limits, &root, E));
-    cJSON_ArrayForEach(group, json_get(root, "testGroups")) judge_group(group, counts);
+    cJSON_ArrayForEach(group, json_get(root, "testGroups"))
+        judge_group(group, counts);
     assert_true(counts[0] >= 300);
     assert_true(counts[1] >= 170);
     print_message("wycheproof: %zu valid accepted, %zu invalid refused\n", counts[1], counts[0]);

@@ -123,13 +123,13 @@ static void an_archive_without_attestation_is_not_read(void **state)
         AUTO_EVIDENCE struct evidence *ev = NULL;
         AUTO_VERIFY_REPORT struct verify_report report = {.document = NULL};
 
-        MUST(evidence_verify(&(struct verify_input){.archive_fd = fd,
-                                                    .envelope = broken[i],
-                                                    .envelope_len =
-                                                        broken[i] ? strlen(broken[i]) : 0,
-                                                    .keyring = fx.ring,
-                                                    .now_us = FIXTURE_NOW_US},
-                             &ev, &report, E));
+        MUST(evidence_verify(
+            &(struct verify_input){.archive_fd = fd,
+                                   .envelope = broken[i],
+                                   .envelope_len = broken[i] ? strlen(broken[i]) : 0,
+                                   .keyring = fx.ring,
+                                   .now_us = FIXTURE_NOW_US},
+            &ev, &report, E));
         assert_null(ev);
         assert_string_equal(report.code, "IN-SIGNATURE");
         assert_true(cJSON_IsNull(json_get(report.document, "archive_sha256")));
@@ -175,8 +175,7 @@ static void later_stages_are_not_run(void **state)
         &ev, &report, E));
     assert_null(ev);
     assert_int_equal(report.failed_stage, VERIFY_SIGNATURE);
-    cJSON_ArrayForEach(s, json_get(report.document, "stages"))
-    {
+    cJSON_ArrayForEach(s, json_get(report.document, "stages")) {
         assert_string_equal(json_get(s, "name")->valuestring, names[i]);
         assert_string_equal(json_get(s, "result")->valuestring, want[i++]);
     }
@@ -360,8 +359,8 @@ static void the_statement_must_be_ours_and_about_these_bytes(void **state)
          STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST", "subject 4 is {\"name\":\"x\""},
         {"more digests", "{\"gitCommit\":", "{\"sha1\":\"00\",\"gitCommit\":",
          STATEMENT_PAYLOAD_TYPE, "IN-MANIFEST", "subject 3"},
-        {"a member more", "\"predicate\":{", "\"predicate\":{\"more\":1,",
-         STATEMENT_PAYLOAD_TYPE, "VALID", ""},
+        {"a member more", "\"predicate\":{", "\"predicate\":{\"more\":1,", STATEMENT_PAYLOAD_TYPE,
+         "VALID", ""},
     };
 
     (void) state;
@@ -432,8 +431,8 @@ static void members_must_be_what_the_manifest_lists(void **state)
     }
 }
 
-/* The same with a manifest that fits the changed file (text NULL: removed): every hash is right, the
- * content is not. */
+/* The same with a manifest that fits the changed file (text NULL: removed): every hash is right,
+ * the content is not. */
 static const char *judge_with_file(const char *name, const char *text, const char *pointer,
                                    const char *json, char detail[ERR_TEXT_MAX])
 {
@@ -454,9 +453,8 @@ static const char *judge_with_file(const char *name, const char *text, const cha
         fixture_set(m, pointer, json);
     manifest = fixture_text(m, &len);
     {
-        const struct change changes[] = {
-            {MANIFEST_NAME, manifest, len},
-            {name ? name : "zzz", text, text ? strlen(text) : 0}};
+        const struct change changes[] = {{MANIFEST_NAME, manifest, len},
+                                         {name ? name : "zzz", text, text ? strlen(text) : 0}};
 
         fixture_rebuild(tar, tar_len, changes, 2, &forged);
     }
@@ -651,7 +649,7 @@ static void companions_must_agree(void **state)
 }
 
 #define HOST(readings, before, during, usage)                                                      \
-    "{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":" readings                \
+    "{\"facts\":{\"cpu_model\":\"Test CPU\",\"governor\":null},\"readings\":" readings             \
     ",\"before\":" before ",\"during\":" during usage "}"
 #define LOAD "{\"load\":0.5}"
 #define BEFORE "{\"secs\":1,\"other_cpu_pct\":1}"
@@ -699,7 +697,8 @@ static void what_a_run_left_must_agree(void **state)
          "a sample was taken after 70000 ms, host.json says that the program ran for 59000 ms"},
         {"samples/process.csv", "t_ms,rss_kib\n0,x\n", NULL, NULL, "samples/process.csv"},
         {NULL, NULL, "/phase_markers/0/elapsed_ms", "1000000000",
-         "phase marker 'window_start' came after 1000000000 ms, host.json says that the program ran "
+         "phase marker 'window_start' came after 1000000000 ms, host.json says that the program "
+         "ran "
          "for 59000 ms"},
         {NULL, NULL, "/finished_at", "\"2024-11-29T14:15:02Z\"", "the run lasted 0 ms"},
         {NULL, NULL, "/executable/mapped", "[]", "executed nothing of sha256 (none)"},
@@ -726,8 +725,8 @@ static void what_a_run_left_must_agree(void **state)
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char detail[ERR_TEXT_MAX] = "";
-        const char *code = judge_with_file(rows[i].file, rows[i].text, rows[i].pointer,
-                                           rows[i].json, detail);
+        const char *code =
+            judge_with_file(rows[i].file, rows[i].text, rows[i].pointer, rows[i].json, detail);
 
         expect(rows[i].detail, code, detail, "IN-MANIFEST", rows[i].detail);
     }

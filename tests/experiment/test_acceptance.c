@@ -73,15 +73,18 @@ static void exact_is_exact(void **state)
     expect("{exact: [{path: /a, equals: 9007199254740991}]}", "{\"a\":9007199254740991.0}", true);
     expect("{exact: [{path: /a, equals: -9007199254740991}]}", "{\"a\":-9007199254740991}", true);
     expect("{exact: [{path: /a, equals: 9007199254740990}]}", "{\"a\":9007199254740991}", false);
-    expect("{exact: [{path: /a, equals: 9007199254740992.0}]}", "{\"a\":9007199254740993.0}", false);
-    expect("{exact: [{path: /a, equals: 9007199254740992.0}]}", "{\"a\":9007199254740992.0}", false);
+    expect("{exact: [{path: /a, equals: 9007199254740992.0}]}", "{\"a\":9007199254740993.0}",
+           false);
+    expect("{exact: [{path: /a, equals: 9007199254740992.0}]}", "{\"a\":9007199254740992.0}",
+           false);
     expect("{exact: [{path: /a, equals: 1e300}]}", "{\"a\":1e300}", false);
     expect("{exact: [{path: /a, equals: [1, {b: 1e16}]}]}", "{\"a\":[1,{\"b\":1e16}]}", false);
-    expect("{repeated: [{path: /l, count: 1, exact: [{path: /a, equals: 1e16}]}]}", "{\"l\":[{\"a\":1e16}]}",
-           false);
-    expect("{repeated: [{path: /l, count: 1, exact: [{path: /a, equals: 1e15}]}]}", "{\"l\":[{\"a\":1e15}]}",
-           true);
-    expect("{equal: [{paths: [/a, /b]}]}", "{\"a\":1e15,\"b\":1e15}", false); /* counts are integers */
+    expect("{repeated: [{path: /l, count: 1, exact: [{path: /a, equals: 1e16}]}]}",
+           "{\"l\":[{\"a\":1e16}]}", false);
+    expect("{repeated: [{path: /l, count: 1, exact: [{path: /a, equals: 1e15}]}]}",
+           "{\"l\":[{\"a\":1e15}]}", true);
+    /* counts are integers */
+    expect("{equal: [{paths: [/a, /b]}]}", "{\"a\":1e15,\"b\":1e15}", false);
 }
 
 static void absent_and_absolute_path(void **state)
@@ -351,7 +354,8 @@ static void readers_take(const cJSON *document)
     buf_fini(&b);
 }
 
-/* The report is its author's: more checks than a document holds is a FAIL that says so, no error. */
+/* The report is its author's: more checks than a document holds is a FAIL that says so, no error.
+ */
 static void too_many_checks_fail_with_one(void **state)
 {
     static const struct {
@@ -359,11 +363,16 @@ static void too_many_checks_fail_with_one(void **state)
         const char *key;
         const char *text;
     } rows[] = {
-        {LIMIT_CHECKS + 1, "k", "2049 checks of one report, at most 2048 are allowed (/m/* matches 2049 values)"},
+        {LIMIT_CHECKS + 1, "k",
+         "2049 checks of one report, at most 2048 are allowed (/m/* matches 2049 values)"},
         {150000, "k", "150000 checks of one report, at most 2048 are allowed"},
-        {LIMIT_CHECKS, "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
-                       "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
-                       "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk",
+        {LIMIT_CHECKS,
+         "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+         "kkkkkkkkkkkkkkkkkkk"
+         "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+         "kkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+         "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+         "kkkkkkkkkkkkkkkkkkkkkkkkkkkk",
          "2048 checks of one report take more than the 1048576 bytes of a document"},
     };
     AUTO_FREE char *most = wide_report(LIMIT_CHECKS, "k");

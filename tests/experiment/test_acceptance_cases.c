@@ -147,8 +147,7 @@ static void read_series(cJSON *report, struct series *s)
     const cJSON *j = NULL;
 
     s->n = 0;
-    cJSON_ArrayForEach(j, at(report, "/resources/rss_samples_mb"))
-    {
+    cJSON_ArrayForEach(j, at(report, "/resources/rss_samples_mb")) {
         assert_true(s->n < MAX_SAMPLES);
         s->t[s->n] = json_get(j, "t_secs")->valuedouble;
         s->rss[s->n] = json_get(j, "rss_mb")->valuedouble;
@@ -312,8 +311,7 @@ static void rewrite(cJSON *report, const char *text)
     while (k < ARRAY_LEN(rules) && strcmp(rules[k].text, text) != 0)
         k++;
     assert_true(k < ARRAY_LEN(rules));
-    cJSON_ArrayForEach(sample, at(report, "/resources/rss_samples_mb"))
-    {
+    cJSON_ArrayForEach(sample, at(report, "/resources/rss_samples_mb")) {
         double t = json_get(sample, "t_secs")->valuedouble;
 
         if (t >= 130)
@@ -359,9 +357,9 @@ static const cJSON *find_check(const struct acceptance *a, const char *name)
 {
     const cJSON *check = NULL;
 
-    cJSON_ArrayForEach(
-        check, json_get(a->document, "checks")) if (strcmp(json_get(check, "name")->valuestring,
-                                                           name) == 0) return check;
+    cJSON_ArrayForEach(check, json_get(a->document, "checks"))
+        if (strcmp(json_get(check, "name")->valuestring, name) == 0)
+            return check;
     return NULL;
 }
 
@@ -370,16 +368,15 @@ static size_t count_failed(const struct acceptance *a, bool print)
     const cJSON *check = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(
-        check, json_get(a->document, "checks")) if (!cJSON_IsTrue(json_get(check, "passed")))
-    {
-        const cJSON *error = json_get(check, "error");
+    cJSON_ArrayForEach(check, json_get(a->document, "checks"))
+        if (!cJSON_IsTrue(json_get(check, "passed"))) {
+            const cJSON *error = json_get(check, "error");
 
-        if (print)
-            print_message("  failed: %s: %s\n", json_get(check, "name")->valuestring,
-                          cJSON_IsString(error) ? error->valuestring : "");
-        n++;
-    }
+            if (print)
+                print_message("  failed: %s: %s\n", json_get(check, "name")->valuestring,
+                              cJSON_IsString(error) ? error->valuestring : "");
+            n++;
+        }
     return n;
 }
 
@@ -388,8 +385,7 @@ static void expect_failed(const struct acceptance *a, const char *id, const cJSO
     const cJSON *name = NULL;
     size_t n = count_failed(a, false);
 
-    cJSON_ArrayForEach(name, names)
-    {
+    cJSON_ArrayForEach(name, names) {
         const cJSON *check = find_check(a, name->valuestring);
 
         if (!check || !cJSON_IsFalse(json_get(check, "passed")))
@@ -428,8 +424,7 @@ static void every_row_is_answered_as_the_seed_does(void **state)
     load_definition(NULL, NULL, &plain);
     load_definition("path: /scenario, equals: 'perf_call_setup_cps_pbx-media-server'",
                     "path: /scenario, equals: 'other'", &other);
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         const char *id = json_get(row, "id")->valuestring;
         const cJSON *expect = json_get(row, "expect");
         const cJSON *failed = json_get(expect, "failed_metrics");
@@ -484,8 +479,7 @@ static void the_199_names_are_distinct(void **state)
     (void) state;
     load_definition(NULL, NULL, &f);
     evaluate(definition_file_gate(&f, "call-setup-2k"), report, &a);
-    cJSON_ArrayForEach(check, json_get(a.document, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(a.document, "checks")) {
         assert_true(n < ARRAY_LEN(names));
         names[n++] = json_get(check, "name")->valuestring;
     }
@@ -511,9 +505,9 @@ static void a_real_full_report_recomputes(void **state)
     evaluate(definition_file_gate(&f, "call-setup-2k"), report, &a);
     problems = json_get(find_check(&a, "resources.raw_resource_sample_consistency"), "actual");
     /* Only the cleanup window, which a 30-CPS point does not have, is missing. */
-    cJSON_ArrayForEach(problem, problems) if (!strstr(problem->valuestring, "cleanup") ||
-                                              !strstr(problem->valuestring, "absent"))
-        fail_msg("%s", problem->valuestring);
+    cJSON_ArrayForEach(problem, problems)
+        if (!strstr(problem->valuestring, "cleanup") || !strstr(problem->valuestring, "absent"))
+            fail_msg("%s", problem->valuestring);
     cJSON_Delete(report);
 }
 
@@ -551,8 +545,7 @@ static void every_exact_check_can_fail(void **state)
     (void) state;
     load_definition(NULL, NULL, &f);
     d = definition_file_gate(&f, "call-setup-2k");
-    cJSON_ArrayForEach(entry, pointer_get(d->policy, "/accept/exact"))
-    {
+    cJSON_ArrayForEach(entry, pointer_get(d->policy, "/accept/exact")) {
         cJSON *report = cJSON_Duplicate(original, true);
         const char *name = json_get(entry, "name")->valuestring;
         AUTO_ACCEPTANCE struct acceptance a = {0};

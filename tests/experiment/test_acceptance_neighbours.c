@@ -1,7 +1,7 @@
 /*
- * Neighbours of the seed's acceptance rows: every value of the passing report taken away, made null, and given every other
- * type; lists one element shorter and longer; every threshold at its limit and one step beyond. What may change without a
- * failure is listed here and nothing else may.
+ * Neighbours of the seed's acceptance rows: every value of the passing report taken away, made
+ * null, and given every other type; lists one element shorter and longer; every threshold at its
+ * limit and one step beyond. What may change without a failure is listed here and nothing else may.
  */
 #include "tests/lib/cases.h"
 #include "tests/lib/support.h"
@@ -56,10 +56,10 @@ static int group_teardown(void **state)
 
 static bool passes(const struct fixture *f, const cJSON *report, const char *check)
 {
-    struct acceptance_input in = { .definition = f->definition,
-                                   .report = report,
-                                   .report_path = "perf_call_setup_cps_pbx-media-server/2000.json" };
-    AUTO_ACCEPTANCE struct acceptance a = { 0 };
+    struct acceptance_input in = {.definition = f->definition,
+                                  .report = report,
+                                  .report_path = "perf_call_setup_cps_pbx-media-server/2000.json"};
+    AUTO_ACCEPTANCE struct acceptance a = {0};
     struct err e = ERR_INIT;
     const cJSON *row = NULL;
 
@@ -67,8 +67,7 @@ static bool passes(const struct fixture *f, const cJSON *report, const char *che
         fail_msg("%s", e.text);
     if (!check)
         return a.verdict == ACCEPTANCE_PASS;
-    cJSON_ArrayForEach(row, json_get(a.document, "checks"))
-    {
+    cJSON_ArrayForEach(row, json_get(a.document, "checks")) {
         if (strcmp(json_get(row, "name")->valuestring, check) == 0)
             return cJSON_IsTrue(json_get(row, "passed"));
     }
@@ -159,8 +158,7 @@ static void collect(const cJSON *j, const char *at, struct pointers *out)
     }
     if (!cJSON_IsArray(j) && !cJSON_IsObject(j))
         return;
-    cJSON_ArrayForEach(item, j)
-    {
+    cJSON_ArrayForEach(item, j) {
         char index[24];
         char *below = NULL;
 
@@ -173,7 +171,8 @@ static void collect(const cJSON *j, const char *at, struct pointers *out)
     }
 }
 
-static const char *const others[] = { "null", "true", "false", "7", "-1", "\"x\"", "\"\"", "[]", "{}", "1e300" };
+static const char *const others[] = {"null",  "true", "false", "7",  "-1",
+                                     "\"x\"", "\"\"", "[]",    "{}", "1e300"};
 
 #define FEW "removed null 7 \"x\""
 #define ANYTHING "removed null true false 7 -1 \"x\" \"\" [] {} 1e300"
@@ -184,48 +183,48 @@ static const struct {
     const char *changes;
 } allowed[] = {
     /* an observed marker may come at any time and without a kind; windows are bound to their own */
-    { "/diagnostics/phase_markers/0/elapsed_ms", "7" },
-    { "/diagnostics/phase_markers/0/kind", "removed" },
-    { "/diagnostics/phase_markers/4/elapsed_ms", "7" },
-    { "/diagnostics/phase_markers/4/kind", "removed" },
-    { "/diagnostics/phase_markers/5/kind", "removed" },
-    { "/diagnostics/phase_markers/6/kind", "removed" },
-    { "/diagnostics/phase_markers/7/elapsed_ms", "7" },
-    { "/diagnostics/phase_markers/7/kind", "removed" },
-    { "/diagnostics/phase_markers/8/kind", "removed" },
-    { "/diagnostics/phase_markers/9/kind", "removed" },
-    { "/diagnostics/phase_markers/10/kind", "removed" },
-    { "/diagnostics/phase_markers/11/kind", "removed" },
+    {"/diagnostics/phase_markers/0/elapsed_ms", "7"},
+    {"/diagnostics/phase_markers/0/kind", "removed"},
+    {"/diagnostics/phase_markers/4/elapsed_ms", "7"},
+    {"/diagnostics/phase_markers/4/kind", "removed"},
+    {"/diagnostics/phase_markers/5/kind", "removed"},
+    {"/diagnostics/phase_markers/6/kind", "removed"},
+    {"/diagnostics/phase_markers/7/elapsed_ms", "7"},
+    {"/diagnostics/phase_markers/7/kind", "removed"},
+    {"/diagnostics/phase_markers/8/kind", "removed"},
+    {"/diagnostics/phase_markers/9/kind", "removed"},
+    {"/diagnostics/phase_markers/10/kind", "removed"},
+    {"/diagnostics/phase_markers/11/kind", "removed"},
     /* identity and provenance: the manifest and the audit judge them */
-    { "/environment/git_commit", FEW },
-    { "/environment/git_dirty", FEW },
-    { "/environment/git_rev", FEW },
-    { "/environment/source_fingerprint_sha256", FEW },
+    {"/environment/git_commit", FEW},
+    {"/environment/git_dirty", FEW},
+    {"/environment/git_rev", FEW},
+    {"/environment/source_fingerprint_sha256", FEW},
     /* limits from above */
-    { "/latency_ns/full_cycle/p50", "7 -1" },
-    { "/latency_ns/full_cycle/p95", "7 -1" },
-    { "/latency_ns/full_cycle/p99", "7 -1" },
-    { "/latency_ns/setup_latency/p50", "7 -1" },
-    { "/latency_ns/setup_latency/p95", "7 -1" },
-    { "/latency_ns/setup_latency/p99", "7 -1" },
+    {"/latency_ns/full_cycle/p50", "7 -1"},
+    {"/latency_ns/full_cycle/p95", "7 -1"},
+    {"/latency_ns/full_cycle/p99", "7 -1"},
+    {"/latency_ns/setup_latency/p50", "7 -1"},
+    {"/latency_ns/setup_latency/p95", "7 -1"},
+    {"/latency_ns/setup_latency/p99", "7 -1"},
     /* the first sample measures no interval */
-    { "/resources/rss_samples_mb/0/cpu_pct", "7 -1 1e300" },
+    {"/resources/rss_samples_mb/0/cpu_pct", "7 -1 1e300"},
     /* where a full series lies */
-    { "/resources/rss_samples_path", "removed true false 7 -1 \"x\" \"\" [] {} 1e300" },
+    {"/resources/rss_samples_path", "removed true false 7 -1 \"x\" \"\" [] {} 1e300"},
     /* floors */
-    { "/results/achieved_cps", "1e300" },
-    { "/results/asr", "7 1e300" },
+    {"/results/achieved_cps", "1e300"},
+    {"/results/asr", "7 1e300"},
     /* informational */
-    { "/results/cps_per_core", ANYTHING },
+    {"/results/cps_per_core", ANYTHING},
     /* a tree of counters may have other branches, but a counter in it is an integer and zero */
-    { "/results/errors/answer_failed", "removed [] {}" },
-    { "/results/errors/bye_failed", "removed [] {}" },
-    { "/results/errors/harness_backpressure_rejected", "removed [] {}" },
-    { "/results/errors/invite_send_error_counts", "removed []" },
-    { "/results/errors/invite_send_failed", "removed [] {}" },
-    { "/results/errors/timeout", "removed [] {}" },
+    {"/results/errors/answer_failed", "removed [] {}"},
+    {"/results/errors/bye_failed", "removed [] {}"},
+    {"/results/errors/harness_backpressure_rejected", "removed [] {}"},
+    {"/results/errors/invite_send_error_counts", "removed []"},
+    {"/results/errors/invite_send_failed", "removed [] {}"},
+    {"/results/errors/timeout", "removed [] {}"},
     /* floors */
-    { "/results/ner", "7 1e300" },
+    {"/results/ner", "7 1e300"},
 };
 
 static const char *allowed_at(const char *pointer)
@@ -239,9 +238,10 @@ static const char *allowed_at(const char *pointer)
 /* Of the many configuration values, each demanded as one exact value, a few changes are enough. */
 static bool is_tried(const char *pointer, const char *json)
 {
-    static const char *const few[] = { "null", "7", "\"x\"" };
+    static const char *const few[] = {"null", "7", "\"x\""};
 
-    if (strncmp(pointer, "/environment/", 13) != 0 && strncmp(pointer, "/diagnostics/effective_config/", 30) != 0)
+    if (strncmp(pointer, "/environment/", 13) != 0 &&
+        strncmp(pointer, "/diagnostics/effective_config/", 30) != 0)
         return true;
     for (size_t i = 0; i < ARRAY_LEN(few); i++)
         if (strcmp(few[i], json) == 0)
@@ -264,7 +264,7 @@ static void only_what_is_listed_may_change(void **state)
     assert_true(p->n > 400);
     assert_true(passes(f, f->report, NULL));
     for (size_t i = 0; i < p->n; i++) {
-        AUTO_BUF struct buf found = { 0 };
+        AUTO_BUF struct buf found = {0};
 
         buf_init(&found, LIMIT_KIB(4));
         buf_puts(&found, "");
@@ -274,7 +274,8 @@ static void only_what_is_listed_may_change(void **state)
             if (is_tried(p->items[i], others[k]) && passes_with(f, p->items[i], others[k], NULL))
                 note(&found, others[k]);
         if (strcmp(found.data ? found.data : "", allowed_at(p->items[i])) != 0)
-            fail_msg("%s passes with: %s; allowed: %s", p->items[i], found.data, allowed_at(p->items[i]));
+            fail_msg("%s passes with: %s; allowed: %s", p->items[i], found.data,
+                     allowed_at(p->items[i]));
         free(p->items[i]);
     }
     free(p);
@@ -284,9 +285,9 @@ static void only_what_is_listed_may_change(void **state)
 static void lists_have_no_more_elements(void **state)
 {
     struct fixture *f = *state;
-    static const char *const lists[] = { "/environment/cargo_features", "/diagnostics/measurement_identity/sweep_points_cps",
-                                         "/diagnostics/measurement_identity/conditioning/points",
-                                         "/resources/rss_samples_mb" };
+    static const char *const lists[] = {
+        "/environment/cargo_features", "/diagnostics/measurement_identity/sweep_points_cps",
+        "/diagnostics/measurement_identity/conditioning/points", "/resources/rss_samples_mb"};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         cJSON *list = node_at(f->report, lists[i]);
@@ -297,7 +298,8 @@ static void lists_have_no_more_elements(void **state)
         if (passes(f, f->report, NULL))
             fail_msg("%s with a null at its end passes", lists[i]);
         cJSON_DeleteItemFromArray(list, n);
-        assert_true(cJSON_AddItemToArray(list, cJSON_Duplicate(cJSON_GetArrayItem(list, n - 1), true)));
+        assert_true(
+            cJSON_AddItemToArray(list, cJSON_Duplicate(cJSON_GetArrayItem(list, n - 1), true)));
         if (passes(f, f->report, NULL))
             fail_msg("%s with its last element twice passes", lists[i]);
         cJSON_DeleteItemFromArray(list, n);
@@ -314,7 +316,8 @@ static void at_and_beyond(struct fixture *f, const cJSON *entry, double limit, b
 
     (void) snprintf(text[0], sizeof text[0], "%.17g", limit);
     (void) snprintf(text[1], sizeof text[1], "%.17g", beyond);
-    if (!num_same(pointer_get(f->report, path)->valuedouble, limit) && !passes_with(f, path, text[0], name))
+    if (!num_same(pointer_get(f->report, path)->valuedouble, limit) &&
+        !passes_with(f, path, text[0], name))
         fail_msg("'%s' fails at its limit %s", name, text[0]);
     if (passes_with(f, path, text[1], name))
         fail_msg("'%s' passes beyond its limit: %s", name, text[1]);
@@ -327,13 +330,11 @@ static void thresholds_are_exact(void **state)
     const cJSON *entry = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(entry, pointer_get(f->definition->policy, "/accept/floors"))
-    {
+    cJSON_ArrayForEach(entry, pointer_get(f->definition->policy, "/accept/floors")) {
         at_and_beyond(f, entry, json_get(entry, "min")->valuedouble, false);
         n++;
     }
-    cJSON_ArrayForEach(entry, pointer_get(f->definition->policy, "/accept/limits"))
-    {
+    cJSON_ArrayForEach(entry, pointer_get(f->definition->policy, "/accept/limits")) {
         at_and_beyond(f, entry, json_get(entry, "value")->valuedouble,
                       strcmp(json_get(entry, "op")->valuestring, "<=") == 0);
         n++;

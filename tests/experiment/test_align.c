@@ -24,7 +24,7 @@ static void steps_are(const char *baseline, const char *current, const char *exp
 {
     AUTO_JSON cJSON *a = parse(baseline);
     AUTO_JSON cJSON *b = parse(current);
-    AUTO_ALIGNMENT struct alignment made = { 0 };
+    AUTO_ALIGNMENT struct alignment made = {0};
     struct err e = ERR_INIT;
     char word[64] = "";
 
@@ -60,16 +60,19 @@ static void lists_are_aligned(void **state)
 static void named_objects_change_into_their_namesake(void **state)
 {
     (void) state;
-    steps_are("[{\"name\":\"a\",\"v\":1},{\"name\":\"b\",\"v\":1}]", "[{\"name\":\"b\",\"v\":2}]", "-~");
+    steps_are("[{\"name\":\"a\",\"v\":1},{\"name\":\"b\",\"v\":1}]", "[{\"name\":\"b\",\"v\":2}]",
+              "-~");
     steps_are("[{\"name\":\"a\",\"v\":1}]", "[{\"name\":\"b\",\"v\":2}]", "-+");
     steps_are("[{\"name\":\"a\",\"v\":1}]", "[{\"name\":\"b\",\"v\":1}]", "~");
-    steps_are("[{\"path\":\"/a\",\"v\":1}]", "[{\"path\":\"/x\"},{\"path\":\"/a\",\"v\":2},{\"path\":\"/y\"}]", "+~+");
+    steps_are("[{\"path\":\"/a\",\"v\":1}]",
+              "[{\"path\":\"/x\"},{\"path\":\"/a\",\"v\":2},{\"path\":\"/y\"}]", "+~+");
     steps_are("[{\"v\":1}]", "[{\"v\":2}]", "~");
     steps_are("[{\"name\":\"a\"}]", "[7]", "~");
     steps_are("[{\"name\":1}]", "[{\"name\":2}]", "~");
 }
 
-/* Reference: the length of a longest common subsequence, by brute force over subsets of the shorter list. */
+/* Reference: the length of a longest common subsequence, by brute force over subsets of the shorter
+ * list. */
 static size_t longest(const int *a, size_t n, const int *b, size_t m)
 {
     size_t best = 0;
@@ -106,14 +109,14 @@ static cJSON *numbers(const int *a, size_t n)
 static void random_lists_against_brute_force(void **state)
 {
     uint32_t seed = 12345;
-    int v[2][8] = { 0 };
-    size_t n[2] = { 0 };
+    int v[2][8] = {0};
+    size_t n[2] = {0};
 
     (void) state;
     for (int round = 0; round < 3000; round++) {
-        AUTO_ALIGNMENT struct alignment made = { 0 };
+        AUTO_ALIGNMENT struct alignment made = {0};
         struct err e = ERR_INIT;
-        size_t at[2] = { 0, 0 };
+        size_t at[2] = {0, 0};
         size_t equal = 0;
 
         for (size_t side = 0; side < 2; side++) {
@@ -136,7 +139,8 @@ static void random_lists_against_brute_force(void **state)
                 assert_int_equal((int) s->baseline->valuedouble, v[0][at[0]++]);
             if (s->current)
                 assert_int_equal((int) s->current->valuedouble, v[1][at[1]++]);
-            assert_true(!s->baseline || !s->current || json_equal(s->baseline, s->current) == (s->kind == ALIGN_EQUAL));
+            assert_true(!s->baseline || !s->current ||
+                        json_equal(s->baseline, s->current) == (s->kind == ALIGN_EQUAL));
             equal += s->kind == ALIGN_EQUAL ? 1 : 0;
         }
         assert_int_equal(at[0], n[0]);
@@ -151,9 +155,9 @@ static void long_lists_keep_what_stayed(void **state)
     enum { N = 100000 };
     AUTO_JSON cJSON *a = cJSON_CreateArray();
     AUTO_JSON cJSON *b = cJSON_CreateArray();
-    AUTO_ALIGNMENT struct alignment made = { 0 };
+    AUTO_ALIGNMENT struct alignment made = {0};
     struct err e = ERR_INIT;
-    size_t kinds[4] = { 0 };
+    size_t kinds[4] = {0};
 
     (void) state;
     for (int i = 0; i < N; i++) {
@@ -175,7 +179,7 @@ static void unlike_lists_end(void **state)
 {
     AUTO_JSON cJSON *a = cJSON_CreateArray();
     AUTO_JSON cJSON *b = cJSON_CreateArray();
-    AUTO_ALIGNMENT struct alignment made = { 0 };
+    AUTO_ALIGNMENT struct alignment made = {0};
     struct err e = ERR_INIT;
 
     (void) state;

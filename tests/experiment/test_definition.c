@@ -16,10 +16,11 @@
 
 #define BUILD "    build: {command: [make], executable: {from: path, path: app}}\n"
 #define RUN "    run: {command: ['{executable}'], report: s/1.json}\n"
-#define POLICY                                                                                                         \
-    "    identity: [{path: /load/rate, require: required}]\n"                                                          \
-    "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"                                  \
-    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /results/rate, label: rate, unit: 1/s, worse: "       \
+#define POLICY                                                                                     \
+    "    identity: [{path: /load/rate, require: required}]\n"                                      \
+    "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"              \
+    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /results/rate, label: rate, "     \
+    "unit: 1/s, worse: "                                                                           \
     "lower, tolerance_pct: 5, gated: true}]}\n"
 #define HEAD "version: 1\nproject: o/r\ngates:\n  g1:\n    class: box-a\n"
 #define GOOD HEAD BUILD RUN POLICY
@@ -34,7 +35,7 @@ static void parse(const char *text, struct definition_file *out)
 
 static void refuse(const char *text, const char *expected)
 {
-    struct definition_file f = { 0 };
+    struct definition_file f = {0};
     struct err e = ERR_INIT;
 
     assert_int_equal(definition_file_parse("f.yaml", text, strlen(text), &f, &e), -1);
@@ -44,7 +45,7 @@ static void refuse(const char *text, const char *expected)
 
 static void definition_has_two_halves_and_notes(void **state)
 {
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
     const struct definition *d = NULL;
 
     (void) state;
@@ -54,7 +55,8 @@ static void definition_has_two_halves_and_notes(void **state)
     assert_string_equal(d->gate, "g1");
     assert_string_equal(d->project, "o/r");
     assert_string_equal(pointer_get(d->document, "/experiment/class")->valuestring, "box-a");
-    assert_string_equal(pointer_get(d->document, "/experiment/build/command/0")->valuestring, "make");
+    assert_string_equal(pointer_get(d->document, "/experiment/build/command/0")->valuestring,
+                        "make");
     assert_null(pointer_get(d->document, "/policy/audit/metrics/0/label"));
     assert_string_equal(definition_note(d, "/policy/audit/metrics/0/label")->valuestring, "rate");
     assert_null(definition_file_gate(&f, "g2"));
@@ -68,31 +70,35 @@ static void definition_digests_move_with_their_half_only(void **state)
         bool experiment;
         bool policy;
     } cases[] = {
-        { HEAD BUILD RUN POLICY "    conditioning: [{name: warm}]\n", true, false },
-        { HEAD BUILD RUN POLICY "    host: {limits: [{fact: governor, equals: performance}]}\n", true, false },
-        { HEAD BUILD RUN POLICY "    confirm: 2\n", false, true },
-        { HEAD BUILD RUN POLICY "    title: Other words\n", false, false },
-        { HEAD BUILD "    run: {command: ['{executable}'], report: s/1.json, timeout: 10m}\n" POLICY, false, false },
-        { HEAD RUN BUILD POLICY, false, false },
+        {HEAD BUILD RUN POLICY "    conditioning: [{name: warm}]\n", true, false},
+        {HEAD BUILD RUN POLICY "    host: {limits: [{fact: governor, equals: performance}]}\n",
+         true, false},
+        {HEAD BUILD RUN POLICY "    confirm: 2\n", false, true},
+        {HEAD BUILD RUN POLICY "    title: Other words\n", false, false},
+        {HEAD BUILD "    run: {command: ['{executable}'], report: s/1.json, timeout: 10m}\n" POLICY,
+         false, false},
+        {HEAD RUN BUILD POLICY, false, false},
     };
-    AUTO_DEFINITION_FILE struct definition_file base = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file base = {0};
 
     (void) state;
     parse(GOOD, &base);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+        AUTO_DEFINITION_FILE struct definition_file f = {0};
 
         parse(cases[i].text, &f);
-        assert_int_equal(digest_equal(&base.gates[0].experiment_digest, &f.gates[0].experiment_digest),
-                         !cases[i].experiment);
-        assert_int_equal(digest_equal(&base.gates[0].policy_digest, &f.gates[0].policy_digest), !cases[i].policy);
+        assert_int_equal(
+            digest_equal(&base.gates[0].experiment_digest, &f.gates[0].experiment_digest),
+            !cases[i].experiment);
+        assert_int_equal(digest_equal(&base.gates[0].policy_digest, &f.gates[0].policy_digest),
+                         !cases[i].policy);
     }
 }
 
 static void definition_json_reads_back_with_equal_digests(void **state)
 {
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
-    AUTO_DEFINITION struct definition again = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
+    AUTO_DEFINITION struct definition again = {0};
     AUTO_FREE char *text = NULL;
     size_t len = 0;
     struct err e = ERR_INIT;
@@ -115,15 +121,15 @@ static void definition_json_refuses_what_the_yaml_could_not_say(void **state)
         const char *to;
         const char *expected;
     } cases[] = {
-        { "\"class\": \"box-a\"", "\"class\": 1", "/experiment/class" },
-        { "\"class\": \"box-a\"", "\"clas\": \"box-a\"", "unknown key" },
-        { "\"worse\": \"lower\"", "\"worse\": \"sideways\"", "/policy/audit/metrics/0/worse" },
-        { "cleanrun-definition/1", "cleanrun-definition/2", "schema" },
-        { "/policy/audit/metrics/0/label", "/policy/audit/metrics/0/path", "not an unhashed key" },
-        { "\"gate\": \"g1\"", "\"gate\": \"G 1\"", "gate name" },
-        { "\"gate\": \"g1\"", "\"gate\": \"commit\"", "gate name" },
+        {"\"class\": \"box-a\"", "\"class\": 1", "/experiment/class"},
+        {"\"class\": \"box-a\"", "\"clas\": \"box-a\"", "unknown key"},
+        {"\"worse\": \"lower\"", "\"worse\": \"sideways\"", "/policy/audit/metrics/0/worse"},
+        {"cleanrun-definition/1", "cleanrun-definition/2", "schema"},
+        {"/policy/audit/metrics/0/label", "/policy/audit/metrics/0/path", "not an unhashed key"},
+        {"\"gate\": \"g1\"", "\"gate\": \"G 1\"", "gate name"},
+        {"\"gate\": \"g1\"", "\"gate\": \"commit\"", "gate name"},
     };
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
     AUTO_FREE char *text = NULL;
     size_t len = 0;
     struct err e = ERR_INIT;
@@ -132,8 +138,8 @@ static void definition_json_refuses_what_the_yaml_could_not_say(void **state)
     parse(GOOD, &f);
     assert_int_equal(definition_write(&f.gates[0], &text, &len, &e), 0);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        AUTO_DEFINITION struct definition d = { 0 };
-        AUTO_BUF struct buf b = { 0 };
+        AUTO_DEFINITION struct definition d = {0};
+        AUTO_BUF struct buf b = {0};
         const char *at = strstr(text, cases[i].from);
 
         assert_non_null(at);
@@ -150,53 +156,70 @@ static void definition_json_refuses_what_the_yaml_could_not_say(void **state)
 static void definition_errors_name_the_place_and_the_likely_word(void **state)
 {
     (void) state;
-    refuse("version: 1\ngates:\n  g:\n    clas: a\n", "f.yaml:4:5: unknown key 'clas'; did you mean 'class'?");
+    refuse("version: 1\ngates:\n  g:\n    clas: a\n",
+           "f.yaml:4:5: unknown key 'clas'; did you mean 'class'?");
     refuse("version: 1\ngate: {}\n", "f.yaml:2:1: unknown key 'gate'; did you mean 'gates'?");
     refuse("version: 2\ngates: {g: {}}\n", "'version: 1' is required");
     /* The number, written as one: what a stricter reader refuses is refused here. */
-    refuse("version: \"1\"\ngates: {g: {}}\n", "f.yaml:1:10: version is the number 1, without quotes");
-    refuse("version: '1'\ngates: {g: {}}\n", "f.yaml:1:10: version is the number 1, without quotes");
+    refuse("version: \"1\"\ngates: {g: {}}\n",
+           "f.yaml:1:10: version is the number 1, without quotes");
+    refuse("version: '1'\ngates: {g: {}}\n",
+           "f.yaml:1:10: version is the number 1, without quotes");
     refuse("version: 1.0\ngates: {g: {}}\n", "f.yaml:1:10: 'version: 1' is required, not '1.0'");
     refuse("version: 0x1\ngates: {g: {}}\n", "f.yaml:1:10: 'version: 1' is required");
     refuse("version: [1]\ngates: {g: {}}\n", "f.yaml:1:10: 'version: 1' is required");
-    refuse("{\"version\": \"1\", \"gates\": {\"g\": {}}}\n", "f.yaml:1:13: version is the number 1");
+    refuse("{\"version\": \"1\", \"gates\": {\"g\": {}}}\n",
+           "f.yaml:1:13: version is the number 1");
     refuse("gates: {g: {}}\n", "f.yaml:1:1: 'version: 1' is required");
     refuse("version: 1\ngates:\n  Bad_Name: {}\n", "f.yaml:3:3: gate name 'Bad_Name'");
     refuse("version: 1\ngates:\n  commit: {}\n", "reserved");
-    refuse("version: 1\ngates:\n  g:\n    class: a\n    class: b\n", "f.yaml:5:5: key 'class' again, first at line 4");
+    refuse("version: 1\ngates:\n  g:\n    class: a\n    class: b\n",
+           "f.yaml:5:5: key 'class' again, first at line 4");
     refuse(HEAD BUILD RUN, "key 'identity' is missing");
-    refuse(HEAD "    build: {command: make, executable: {from: path}}\n" RUN POLICY, "f.yaml:6:22: expected a list");
-    refuse(HEAD "    build: {command: [make], executable: {from: guess}}\n" RUN POLICY, "'guess' is not allowed here (allowed: path, cargo-messages, meson-introspection)");
+    refuse(HEAD "    build: {command: make, executable: {from: path}}\n" RUN POLICY,
+           "f.yaml:6:22: expected a list");
+    refuse(HEAD "    build: {command: [make], executable: {from: guess}}\n" RUN POLICY,
+           "'guess' is not allowed here (allowed: path, cargo-messages, meson-introspection)");
     refuse(HEAD "    build: {command: [make], executable: {from: paht, path: a}}\n" RUN POLICY,
-           "f.yaml:6:49: 'paht' is not allowed here (allowed: path, cargo-messages, meson-introspection); did you mean 'path'?");
+           "f.yaml:6:49: 'paht' is not allowed here (allowed: path, cargo-messages, "
+           "meson-introspection); did you mean 'path'?");
     refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 5s, into: resources}\n",
            "'resources' is not a JSON Pointer: it begins with '/'");
-    refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 500}\n", "expected a duration with its unit");
-    refuse(HEAD BUILD "    run: {command: [a], report: ../x.json}\n" POLICY, "not a safe relative name");
+    refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 500}\n",
+           "expected a duration with its unit");
+    refuse(HEAD BUILD "    run: {command: [a], report: ../x.json}\n" POLICY,
+           "not a safe relative name");
 }
 
 static void definition_refuses_words_in_braces_that_nothing_replaces(void **state)
 {
-    struct definition_file f = { 0 };
+    struct definition_file f = {0};
 
     (void) state;
     refuse(HEAD BUILD "    run: {command: ['{exe}'], report: s/1.json}\n" POLICY,
-           "f.yaml:7:21: nothing replaces '{exe}' here (known: executable, results, profile, rate); did you mean '{executable}'?");
-    refuse(HEAD BUILD "    run: {command: ['{executable}', '--out={result}'], report: s/1.json}\n" POLICY,
+           "f.yaml:7:21: nothing replaces '{exe}' here (known: executable, results, profile, "
+           "rate); did you mean '{executable}'?");
+    refuse(HEAD BUILD
+           "    run: {command: ['{executable}', '--out={result}'], report: s/1.json}\n" POLICY,
            "did you mean '{results}'?");
-    refuse(HEAD BUILD "    run: {command: ['{prog}'], report: s/1.json}\n" POLICY, "nothing replaces '{prog}' here (known: ");
-    refuse(HEAD BUILD "    run: {command: ['{executable}'], report: s/1.json, env: {set: {A: '{executabel}/x'}}}\n" POLICY,
+    refuse(HEAD BUILD "    run: {command: ['{prog}'], report: s/1.json}\n" POLICY,
+           "nothing replaces '{prog}' here (known: ");
+    refuse(HEAD BUILD "    run: {command: ['{executable}'], report: s/1.json, env: {set: {A: "
+                      "'{executabel}/x'}}}\n" POLICY,
            "did you mean '{executable}'?");
-    refuse(HEAD BUILD RUN "    modes: {cpu: {command: [perf, '{profil}/a']}}\n" POLICY, "did you mean '{profile}'?");
+    refuse(HEAD BUILD RUN "    modes: {cpu: {command: [perf, '{profil}/a']}}\n" POLICY,
+           "did you mean '{profile}'?");
     /* Braces of the program's own language stay. */
-    parse(HEAD BUILD "    run: {command: ['{executable}', '{\"a\": {}}', 'x{print}', '{A}', '{ exe }'], report: s/1.json}\n" POLICY, &f);
+    parse(HEAD BUILD "    run: {command: ['{executable}', '{\"a\": {}}', 'x{print}', '{A}', '{ exe "
+                     "}'], report: s/1.json}\n" POLICY,
+          &f);
     definition_file_fini(&f);
 }
 
 static void definition_remembers_where_its_parts_stand(void **state)
 {
-    struct definition_file f = { 0 };
-    struct definition read = { 0 };
+    struct definition_file f = {0};
+    struct definition read = {0};
     struct err e = ERR_INIT;
     char *bytes = NULL;
     size_t len = 0;
@@ -204,10 +227,14 @@ static void definition_remembers_where_its_parts_stand(void **state)
 
     (void) state;
     parse(GOOD, &f);
-    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/path", place), "f.yaml:6:55");
-    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/target", place), "f.yaml:6:30");
-    assert_string_equal(definition_place(&f.gates[0], "/policy/audit/metrics/0/path", place), "f.yaml:10:55");
-    assert_string_equal(definition_place(&f.gates[0], "/policy/audit/metrics/0/none/below", place), "f.yaml:10:54");
+    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/path", place),
+                        "f.yaml:6:55");
+    assert_string_equal(definition_place(&f.gates[0], "/experiment/build/executable/target", place),
+                        "f.yaml:6:30");
+    assert_string_equal(definition_place(&f.gates[0], "/policy/audit/metrics/0/path", place),
+                        "f.yaml:10:55");
+    assert_string_equal(definition_place(&f.gates[0], "/policy/audit/metrics/0/none/below", place),
+                        "f.yaml:10:54");
     assert_string_equal(definition_place(&f.gates[0], "/policy/soak", place), "/policy/soak");
     assert_string_equal(definition_place(&f.gates[0], "/experiment", place), "/experiment");
     assert_string_equal(definition_place(&f.gates[0], "no pointer", place), "no pointer");
@@ -237,17 +264,21 @@ static void definition_refuses_yaml_beyond_the_strict_subset(void **state)
 /* No schema-less typing: `no`, `12:30:45` and 1e2 stay what the schema says they are. */
 static void definition_types_come_from_the_schema(void **state)
 {
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
     const cJSON *x = NULL;
 
     (void) state;
-    parse(HEAD "    build: {command: [no, 12:30:45, 5, 'true'], executable: {from: path, path: 1e2}}\n" RUN
-               "    identity: [{path: /a, require: required}]\n"
-               "    accept: {exact: [{path: /a, equals: 1e2}, {path: /b, equals: '1e2'}, {path: /c, equals: no}, "
-               "{path: /d, equals: true}, {path: /e, equals: null}, {path: /f, equals: [1, {k: '2'}]}]}\n"
-               "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /r, label: r, unit: s, worse: higher, "
-               "tolerance_pct: 5, gated: true}]}\n",
-          &f);
+    parse(
+        HEAD
+        "    build: {command: [no, 12:30:45, 5, 'true'], executable: {from: path, path: 1e2}}\n" RUN
+        "    identity: [{path: /a, require: required}]\n"
+        "    accept: {exact: [{path: /a, equals: 1e2}, {path: /b, equals: '1e2'}, {path: /c, "
+        "equals: no}, "
+        "{path: /d, equals: true}, {path: /e, equals: null}, {path: /f, equals: [1, {k: '2'}]}]}\n"
+        "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /r, label: r, unit: s, worse: "
+        "higher, "
+        "tolerance_pct: 5, gated: true}]}\n",
+        &f);
     x = f.gates[0].experiment;
     assert_string_equal(pointer_get(x, "/build/command/0")->valuestring, "no");
     assert_string_equal(pointer_get(x, "/build/command/1")->valuestring, "12:30:45");
@@ -264,14 +295,15 @@ static void definition_types_come_from_the_schema(void **state)
 
 static void definition_diff_names_each_differing_key(void **state)
 {
-    AUTO_DEFINITION_FILE struct definition_file a = { 0 };
-    AUTO_DEFINITION_FILE struct definition_file b = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file a = {0};
+    AUTO_DEFINITION_FILE struct definition_file b = {0};
     AUTO_JSON cJSON *rows = NULL;
     struct err e = ERR_INIT;
 
     (void) state;
     parse(GOOD, &a);
-    parse("version: 1\nproject: o/r\ngates:\n  g1:\n    class: box-b\n" BUILD RUN POLICY "    conditioning: [{name: x}]\n",
+    parse("version: 1\nproject: o/r\ngates:\n  g1:\n    class: box-b\n" BUILD RUN POLICY
+          "    conditioning: [{name: x}]\n",
           &b);
     assert_int_equal(definition_experiment_diff(&a.gates[0], &b.gates[0], &rows, &e), 0);
     assert_int_equal(cJSON_GetArraySize(rows), 2);
@@ -285,8 +317,9 @@ static void definition_publishes_a_json_schema_of_every_key(void **state)
 {
     AUTO_JSON cJSON *schema = NULL;
     struct err e = ERR_INIT;
-    static const char *const keys[] = { "class", "build", "run", "conditioning", "phases", "sampling", "windows",
-                                        "modes", "host", "identity", "infer", "accept", "audit", "repeats", "confirm" };
+    static const char *const keys[] = {"class",    "build",   "run",   "conditioning", "phases",
+                                       "sampling", "windows", "modes", "host",         "identity",
+                                       "infer",    "accept",  "audit", "repeats",      "confirm"};
     const cJSON *gate = NULL;
 
     (void) state;
@@ -341,8 +374,8 @@ static void definition_page_begins_with_a_definition_that_is_accepted(void **sta
 {
     AUTO_FREE char *path = test_join(test_source_root(), "docs/definition.md");
     AUTO_FREE char *page = test_read_path(path, NULL);
-    AUTO_DEFINITION_FILE struct definition_file f = { 0 };
-    AUTO_BUF struct buf b = { 0 };
+    AUTO_DEFINITION_FILE struct definition_file f = {0};
+    AUTO_BUF struct buf b = {0};
     const char *line = strstr(page, "    version: 1");
 
     (void) state;

@@ -14,7 +14,8 @@ static double *numbers(const cJSON *array, double divisor, size_t *n)
 
     assert_non_null(v);
     *n = 0;
-    cJSON_ArrayForEach(j, array) v[(*n)++] = j->valuedouble / divisor;
+    cJSON_ArrayForEach(j, array)
+        v[(*n)++] = j->valuedouble / divisor;
     return v;
 }
 
@@ -47,8 +48,7 @@ static void endpoint_equals(const char *path, size_t expected)
     const cJSON *row = NULL;
     size_t rows = 0;
 
-    cJSON_ArrayForEach(row, json_get(file, "cases"))
-    {
+    cJSON_ArrayForEach(row, json_get(file, "cases")) {
         size_t n = 0;
         double *t = numbers(json_get(row, "t"), 1, &n);
         double *y = numbers(json_get(row, "y"), 1, &n);
@@ -83,7 +83,8 @@ static void endpoint_equals_the_edge_vectors(void **state)
     endpoint_equals("tests/data/stats/endpoint_band_edges.json", 9);
 }
 
-/* One sample, one time, equal times, a band's edge and the next double, the cap, epoch times, a hole, a spike, unsorted. */
+/* One sample, one time, equal times, a band's edge and the next double, the cap, epoch times, a
+ * hole, a spike, unsorted. */
 static void endpoint_equals_the_reference_on_neighbours(void **state)
 {
     (void) state;
@@ -129,8 +130,7 @@ static void all_estimators_equal_the_gate_vectors(void **state)
     size_t rows = 0;
 
     (void) state;
-    cJSON_ArrayForEach(row, json_get(file, "cases"))
-    {
+    cJSON_ArrayForEach(row, json_get(file, "cases")) {
         size_t n = 0;
         double *t = numbers(json_get(row, "t_ms"), 1000.0, &n);
         double *y = numbers(json_get(row, "rss_kib"), 1024.0, &n);
@@ -161,8 +161,7 @@ static void split(const cJSON *pairs, double *t, double *y, size_t *n)
     const cJSON *pair = NULL;
 
     *n = 0;
-    cJSON_ArrayForEach(pair, pairs)
-    {
+    cJSON_ArrayForEach(pair, pairs) {
         t[*n] = cJSON_GetArrayItem(pair, 0)->valuedouble;
         y[(*n)++] = cJSON_GetArrayItem(pair, 1)->valuedouble;
     }
@@ -209,8 +208,10 @@ static void every_section_of_the_vectors_is_replayed(void **state)
         const char *test; /* NULL: a foreign form, which is not ours */
         const char *call;
     } sections[] = {
-        {"source_fingerprint", "tests/runner/test_source.c", "cmocka_unit_test(seed_vectors_are_reproduced)"},
-        {"tree_hash", "tests/runner/test_package_verify.c", "cmocka_unit_test(tree_hash_is_the_seeds)"},
+        {"source_fingerprint", "tests/runner/test_source.c",
+         "cmocka_unit_test(seed_vectors_are_reproduced)"},
+        {"tree_hash", "tests/runner/test_package_verify.c",
+         "cmocka_unit_test(tree_hash_is_the_seeds)"},
         /* Sorted keys, but 1.0 stays 1.0: not RFC 8785, which ours is (there 1.0 is 1). */
         {"canonical_json_sha256", NULL, NULL},
         {"real_series_30cps", "tests/experiment/test_window.c",
@@ -218,14 +219,14 @@ static void every_section_of_the_vectors_is_replayed(void **state)
         {"soak_tail", "tests/experiment/test_soak.c",
          "cmocka_unit_test(tails_of_the_vectors_pass_or_fail_as_published)"},
         {"tiny", "tests/experiment/test_estimator.c", "cmocka_unit_test(tiny_vectors_agree)"},
-        {"tiny_too_short", "tests/experiment/test_estimator.c", "cmocka_unit_test(tiny_vectors_agree)"},
+        {"tiny_too_short", "tests/experiment/test_estimator.c",
+         "cmocka_unit_test(tiny_vectors_agree)"},
     };
     cJSON *file = cases_read_json("tests/data/rvoip/vectors.json");
     const cJSON *section = NULL;
 
     (void) state;
-    cJSON_ArrayForEach(section, file)
-    {
+    cJSON_ArrayForEach(section, file) {
         bool known = false;
 
         for (size_t i = 0; i < ARRAY_LEN(sections); i++) {

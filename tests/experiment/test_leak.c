@@ -47,7 +47,9 @@ static const cJSON *named(const cJSON *list, const char *name)
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, list) if (strcmp(json_get(row, "name")->valuestring, name) == 0) return row;
+    cJSON_ArrayForEach(row, list)
+        if (strcmp(json_get(row, "name")->valuestring, name) == 0)
+            return row;
     return NULL;
 }
 
@@ -79,22 +81,28 @@ static void replay(const cJSON *row, const cJSON *data)
     free(csv);
 }
 
-/* A series that never moves has one answer, whatever its times are: any series of the same length stands in. */
+/* A series that never moves has one answer, whatever its times are: any series of the same length
+ * stands in. */
 static cJSON *constant_like(const cJSON *other)
 {
     cJSON *made = cJSON_Duplicate(other, true);
     cJSON *value = NULL;
 
-    cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(made, "rss_kib")) (void)
-        cJSON_SetNumberHelper(value, 832000);
+    cJSON_ArrayForEach(value, cJSON_GetObjectItemCaseSensitive(made, "rss_kib"))
+        (void) cJSON_SetNumberHelper(value, 832000);
     return made;
 }
 
-/* rss_gates.json does not hold these series, and they were made with random noise: their 14 vectors cannot be replayed.
- * leak_more.json has others of the same shapes. */
+/* rss_gates.json does not hold these series, and they were made with random noise: their 14 vectors
+ * cannot be replayed. leak_more.json has others of the same shapes. */
 static const char *const lost[] = {
-    "soak1200_flat_white", "soak1200_random_walk", "soak1200_leak_8",  "soak1200_step_3MB",
-    "soak1200_warmup",     "canonical600_leak_20", "canonical600_leak12_4MiB_chunks",
+    "soak1200_flat_white",
+    "soak1200_random_walk",
+    "soak1200_leak_8",
+    "soak1200_step_3MB",
+    "soak1200_warmup",
+    "canonical600_leak_20",
+    "canonical600_leak12_4MiB_chunks",
 };
 
 static bool is_lost(const char *name)
@@ -115,8 +123,7 @@ static void every_vector_of_the_rule_agrees(void **state)
     size_t without = 0;
 
     (void) state;
-    cJSON_ArrayForEach(row, json_get(file, "cases"))
-    {
+    cJSON_ArrayForEach(row, json_get(file, "cases")) {
         const char *name = json_get(row, "case")->valuestring;
         const cJSON *data = json_get(row, "t_ms") ? row : named(json_get(gates, "cases"), name);
 
@@ -138,8 +145,8 @@ static void every_vector_of_the_rule_agrees(void **state)
     cJSON_Delete(gates);
 }
 
-/* The lost shapes again, and the edges: 8 blocks or one sample less, 2 and 3 samples a block, holes, equal times, epoch
- * times, values next to 2^53. */
+/* The lost shapes again, and the edges: 8 blocks or one sample less, 2 and 3 samples a block,
+ * holes, equal times, epoch times, values next to 2^53. */
 static void neighbours_agree_with_the_reference(void **state)
 {
     cJSON *file = cases_read_json("tests/data/stats/leak_more.json");
@@ -147,8 +154,7 @@ static void neighbours_agree_with_the_reference(void **state)
     size_t compared = 0;
 
     (void) state;
-    cJSON_ArrayForEach(row, json_get(file, "cases"))
-    {
+    cJSON_ArrayForEach(row, json_get(file, "cases")) {
         const cJSON *data = named(json_get(file, "series"), json_get(row, "case")->valuestring);
 
         assert_non_null(data);
@@ -161,7 +167,8 @@ static void neighbours_agree_with_the_reference(void **state)
     cJSON_Delete(file);
 }
 
-/* Not in our document: the Kendall interval of the blocks, their robust sigma, and the slope of their minima. */
+/* Not in our document: the Kendall interval of the blocks, their robust sigma, and the slope of
+ * their minima. */
 static void gates_stand_beside_the_verdict(void **state)
 {
     cJSON *gates = cases_read_json("tests/data/stats/rss_gates.json");
@@ -169,8 +176,7 @@ static void gates_stand_beside_the_verdict(void **state)
     size_t replayed = 0;
 
     (void) state;
-    cJSON_ArrayForEach(row, json_get(gates, "cases"))
-    {
+    cJSON_ArrayForEach(row, json_get(gates, "cases")) {
         static const struct {
             const char *key;
             double limit;
@@ -192,7 +198,8 @@ static void gates_stand_beside_the_verdict(void **state)
             expect(&l, "/estimators/theil_sen_mb_per_hour",
                    pointer_get(row, "/out/theil_sen_mb_per_hour"));
             expect(&l, "/estimators/ols_mb_per_hour", pointer_get(row, "/out/ols_mb_per_hour"));
-            expect(&l, "/estimators/endpoint_mb_per_hour", pointer_get(row, "/out/endpoint/rate_per_hour"));
+            expect(&l, "/estimators/endpoint_mb_per_hour",
+                   pointer_get(row, "/out/endpoint/rate_per_hour"));
             expect(&l, "/blocks", pointer_get(row, "/out/blocks60/count"));
             expect(&l, "/estimators/block_theil_sen_mb_per_hour",
                    pointer_get(row, "/out/blocks60/theil_sen_mb_per_hour"));

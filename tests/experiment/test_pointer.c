@@ -21,13 +21,14 @@ static cJSON *parse(const char *text)
 /* The document and the answers of RFC 6901 §5. */
 static void pointer_reads_the_examples_of_the_rfc(void **state)
 {
-    AUTO_JSON cJSON *doc = parse("{\"foo\":[\"bar\",\"baz\"],\"\":0,\"a/b\":1,\"c%d\":2,\"e^f\":3,\"g|h\":4,\"i\\\\j\":5,"
-                                 "\"k\\\"l\":6,\" \":7,\"m~n\":8}");
+    AUTO_JSON cJSON *doc = parse(
+        "{\"foo\":[\"bar\",\"baz\"],\"\":0,\"a/b\":1,\"c%d\":2,\"e^f\":3,\"g|h\":4,\"i\\\\j\":5,"
+        "\"k\\\"l\":6,\" \":7,\"m~n\":8}");
     static const struct {
         const char *pointer;
         double value;
-    } cases[] = { { "/", 0 }, { "/a~1b", 1 }, { "/c%d", 2 }, { "/e^f", 3 }, { "/g|h", 4 },
-                  { "/i\\j", 5 }, { "/k\"l", 6 }, { "/ ", 7 }, { "/m~0n", 8 } };
+    } cases[] = {{"/", 0},     {"/a~1b", 1}, {"/c%d", 2}, {"/e^f", 3}, {"/g|h", 4},
+                 {"/i\\j", 5}, {"/k\"l", 6}, {"/ ", 7},   {"/m~0n", 8}};
 
     (void) state;
     assert_ptr_equal(pointer_get(doc, ""), doc);
@@ -59,10 +60,11 @@ static void pointer_ok_refuses_what_is_no_pointer(void **state)
 
 static void pointer_expands_stars_over_members_and_elements(void **state)
 {
-    AUTO_JSON cJSON *doc = parse("{\"l\":{\"z\":{\"p\":1},\"a\":{\"p\":2},\"q\":3},\"list\":[{\"x\":1},{\"y\":2}],\"*\":9}");
-    AUTO_POINTER_LIST struct pointer_list found = { 0 };
-    AUTO_POINTER_LIST struct pointer_list list = { 0 };
-    AUTO_POINTER_LIST struct pointer_list none = { 0 };
+    AUTO_JSON cJSON *doc = parse(
+        "{\"l\":{\"z\":{\"p\":1},\"a\":{\"p\":2},\"q\":3},\"list\":[{\"x\":1},{\"y\":2}],\"*\":9}");
+    AUTO_POINTER_LIST struct pointer_list found = {0};
+    AUTO_POINTER_LIST struct pointer_list list = {0};
+    AUTO_POINTER_LIST struct pointer_list none = {0};
     struct err e = ERR_INIT;
 
     (void) state;
@@ -82,9 +84,10 @@ static void pointer_expands_stars_over_members_and_elements(void **state)
 /* Never a part that looks like the whole. */
 static void more_than_fit_is_told_and_nothing_listed(void **state)
 {
-    AUTO_JSON cJSON *doc = parse("{\"m\":{\"b-\":[1,2],\"b\":[3],\"a/c\":[4,5,6,7,8,9,10,11,12,13,14]}}");
-    AUTO_POINTER_LIST struct pointer_list list = { 0 };
-    AUTO_POINTER_LIST struct pointer_list over = { 0 };
+    AUTO_JSON cJSON *doc =
+        parse("{\"m\":{\"b-\":[1,2],\"b\":[3],\"a/c\":[4,5,6,7,8,9,10,11,12,13,14]}}");
+    AUTO_POINTER_LIST struct pointer_list list = {0};
+    AUTO_POINTER_LIST struct pointer_list over = {0};
     struct err e = ERR_INIT;
 
     (void) state;
@@ -110,8 +113,8 @@ static void long_keys_are_values_too(void **state)
 {
     AUTO_JSON cJSON *doc = cJSON_CreateObject();
     AUTO_FREE char *key = calloc(1, LIMIT_JSON_DOCUMENT + 1);
-    AUTO_POINTER_LIST struct pointer_list list = { 0 };
-    AUTO_POINTER_LIST struct pointer_list over = { 0 };
+    AUTO_POINTER_LIST struct pointer_list list = {0};
+    AUTO_POINTER_LIST struct pointer_list over = {0};
     AUTO_FREE char *label = NULL;
     struct err e = ERR_INIT;
 
@@ -135,10 +138,10 @@ static void long_keys_are_values_too(void **state)
 static void pointer_label_names_what_the_stars_matched(void **state)
 {
     static const char *const rows[][4] = {
-        { "{1} p50", "/latency/*/p50", "/latency/setup/p50", "setup p50" },
-        { "{2} of {1}", "/a/*/b/*", "/a/x/b/7", "7 of x" },
-        { "{3}|{0}|{a}", "/a/*", "/a/x", "|{0}|{a}" },
-        { NULL, "/a/*", "/a/x", "/a/x" },
+        {"{1} p50", "/latency/*/p50", "/latency/setup/p50", "setup p50"},
+        {"{2} of {1}", "/a/*/b/*", "/a/x/b/7", "7 of x"},
+        {"{3}|{0}|{a}", "/a/*", "/a/x", "|{0}|{a}"},
+        {NULL, "/a/*", "/a/x", "/a/x"},
     };
 
     (void) state;

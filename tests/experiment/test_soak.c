@@ -109,8 +109,7 @@ static void tails_of_the_vectors_pass_or_fail_as_published(void **state)
     size_t rows = 0;
 
     (void) state;
-    cJSON_ArrayForEach(row, json_get(vectors, "soak_tail"))
-    {
+    cJSON_ArrayForEach(row, json_get(vectors, "soak_tail")) {
         const char *what = json_get(row, "desc")->valuestring;
         struct series x;
         struct soak r;
@@ -147,8 +146,7 @@ static void every_row_is_answered_as_the_seed_does(void **state)
     size_t replayed = 0;
 
     (void) state;
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         const char *id = json_get(row, "id")->valuestring;
         const cJSON *expect = json_get(row, "expect");
         const char *what = series_of(json_get(row, "situation")->valuestring);

@@ -66,8 +66,7 @@ static char *failed_checks(const struct gates *g, const char *gate, const cJSON 
     assert_non_null(out);
     if (acceptance_evaluate(&in, &a, &e) < 0)
         fail_msg("%s", e.text);
-    cJSON_ArrayForEach(check, json_get(a.document, "checks"))
-    {
+    cJSON_ArrayForEach(check, json_get(a.document, "checks")) {
         if (!cJSON_IsTrue(json_get(check, "passed")))
             assert_true(fprintf(out, "%s ", json_get(check, "name")->valuestring) > 0);
     }
@@ -230,8 +229,7 @@ static void every_metric_row_of_the_seed(void **state)
     const cJSON *row = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(row, cases)
-    {
+    cJSON_ArrayForEach(row, cases) {
         const char *id = json_get(row, "id")->valuestring;
         bool found = false;
 

@@ -16,7 +16,8 @@ static double *numbers(const cJSON *array, size_t *n)
 
     assert_non_null(v);
     *n = 0;
-    cJSON_ArrayForEach(j, array) v[(*n)++] = j->valuedouble;
+    cJSON_ArrayForEach(j, array)
+        v[(*n)++] = j->valuedouble;
     return v;
 }
 
@@ -65,8 +66,7 @@ static void theil_sen_and_least_squares_equal_the_vectors(void **state)
     size_t rows = 0;
 
     (void) state;
-    cJSON_ArrayForEach(row, json_get(file, "cases"))
-    {
+    cJSON_ArrayForEach(row, json_get(file, "cases")) {
         size_t n = 0;
         double *t = numbers(json_get(row, "t"), &n);
         double *y = numbers(json_get(row, "y"), &n);

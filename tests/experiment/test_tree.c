@@ -50,8 +50,15 @@ static void load_takes_every_visible_json_file_sorted(void **state)
 
 static void unreadable_reports_are_kept_with_their_reason(void **state)
 {
-    static const char *const broken[] = { "", "{", "[1]", "7", "{\"a\":NaN}", "{\"a\":1,\"a\":2}", "{\"a\":9007199254740993}",
-                                          "{}x", "{\"a\":\"\xff\"}" };
+    static const char *const broken[] = {"",
+                                         "{",
+                                         "[1]",
+                                         "7",
+                                         "{\"a\":NaN}",
+                                         "{\"a\":1,\"a\":2}",
+                                         "{\"a\":9007199254740993}",
+                                         "{}x",
+                                         "{\"a\":\"\xff\"}"};
     struct tree t;
     struct err e = ERR_INIT;
 

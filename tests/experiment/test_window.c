@@ -26,8 +26,7 @@ static void load_series(const cJSON *report, struct samples *s)
     s->value = calloc(n, sizeof *s->value);
     assert_non_null(s->t_secs);
     assert_non_null(s->value);
-    cJSON_ArrayForEach(j, array)
-    {
+    cJSON_ArrayForEach(j, array) {
         s->t_secs[s->n] = json_get(j, "t_secs")->valuedouble;
         s->value[s->n++] = json_get(j, "rss_mb")->valuedouble;
     }

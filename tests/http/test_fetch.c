@@ -267,12 +267,13 @@ static void the_baseline_must_be_signed_by_a_key_that_is_given(void **state)
     char *other = test_join(x.p.dir, "other"), *stranger = test_join(other, "pub.pem");
     const char *const gen[] = {"key", "gen", "--out", other, NULL};
     const char *const none[] = {"--server", x.url, "--token-file", x.token, NULL};
-    const char *const right[] = {"--server",       x.url,    "--token-file",   x.token, "--baseline-key",
-                                 stranger, "--baseline-key", x.pub,   NULL};
-    const char *const wrong[] = {"--server",       x.url,    "--token-file", x.token,
-                                 "--baseline-key", stranger, NULL};
-    const char *const no_key[] = {"--server",       x.url,   "--token-file", x.token,
-                                  "--baseline-key", x.token, NULL};
+    const char *const right[] = {
+        "--server", x.url, "--token-file", x.token, "--baseline-key", stranger, "--baseline-key",
+        x.pub,      NULL};
+    const char *const wrong[] = {"--server", x.url, "--token-file", x.token, "--baseline-key",
+                                 stranger,   NULL};
+    const char *const no_key[] = {"--server", x.url, "--token-file", x.token, "--baseline-key",
+                                  x.token,    NULL};
     const char *const no_server[] = {"--baseline-key", x.pub, NULL};
 
     project_cleanrun(&x.p, gen, NULL, &r);

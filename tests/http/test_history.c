@@ -112,8 +112,7 @@ static bool has_reason(const cJSON *j, const char *code, const char *field)
 {
     const cJSON *r = NULL;
 
-    cJSON_ArrayForEach(r, pointer_get(j, "/audit/reasons"))
-    {
+    cJSON_ArrayForEach(r, pointer_get(j, "/audit/reasons")) {
         if (strcmp(text_at(r, "/code"), code) == 0 && strcmp(text_at(r, "/field"), field) == 0)
             return true;
     }
@@ -127,8 +126,7 @@ static void history_is_listed_and_none_is_current(void **state)
     const cJSON *b = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(b, json_get(j, "baselines"))
-    {
+    cJSON_ArrayForEach(b, json_get(j, "baselines")) {
         assert_true(cJSON_IsTrue(json_get(b, "legacy")));
         assert_true(cJSON_IsFalse(json_get(b, "current")));
         n++;

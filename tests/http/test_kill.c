@@ -284,8 +284,7 @@ static void check_listed(struct fixture *f)
     assert_int_equal(a.status, 200);
     assert_int_equal(json_parse(a.body, a.body_len, NULL, &gate, &e), 0);
     raw_response_fini(&a);
-    cJSON_ArrayForEach(run, json_get(gate, "runs"))
-    {
+    cJSON_ArrayForEach(run, json_get(gate, "runs")) {
         const char *id = cJSON_GetStringValue(json_get(run, "run"));
         char *target = NULL;
 

@@ -306,8 +306,7 @@ static void refused(struct fixture *f, const struct package *p, const char *code
     problem = parse(&a);
     raw_response_fini(&a);
     assert_string_equal(text(problem, "verdict"), "INVALID");
-    cJSON_ArrayForEach(reason, json_get(problem, "reasons"))
-    {
+    cJSON_ArrayForEach(reason, json_get(problem, "reasons")) {
         found = found || strcmp(text(reason, "code"), code) == 0;
     }
     if (!found)
@@ -651,8 +650,7 @@ static void openapi_describes_what_is_served(void **state)
     get(f, "/api/v1/openapi.json", 200, &a);
     description = parse(&a);
     raw_response_fini(&a);
-    cJSON_ArrayForEach(path, json_get(description, "paths"))
-    {
+    cJSON_ArrayForEach(path, json_get(description, "paths")) {
         const cJSON *operation = json_get(path, "get");
         AUTO_FREE char *target = strdup(path->string);
         AUTO_FREE char *type = NULL;

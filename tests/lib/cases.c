@@ -54,7 +54,9 @@ const cJSON *cases_find(const cJSON *rows, const char *id)
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, rows) if (strcmp(text_of(row, "id"), id) == 0) return row;
+    cJSON_ArrayForEach(row, rows)
+        if (strcmp(text_of(row, "id"), id) == 0)
+            return row;
     fail_msg("no case '%s'", id);
     return NULL;
 }
@@ -160,8 +162,7 @@ void cases_edit_all(cJSON *root, const cJSON *ops)
 {
     const cJSON *op = NULL;
 
-    cJSON_ArrayForEach(op, ops)
-    {
+    cJSON_ArrayForEach(op, ops) {
         assert_null(json_get(op, "file"));
         cases_edit(root, op);
     }
@@ -203,8 +204,7 @@ static void print(struct buf *out, const cJSON *j)
     if (cJSON_IsObject(j) && print_bare(out, j))
         return;
     buf_putc(out, cJSON_IsArray(j) ? '[' : '{');
-    cJSON_ArrayForEach(item, j)
-    {
+    cJSON_ArrayForEach(item, j) {
         if (item != j->child)
             buf_putc(out, ',');
         if (cJSON_IsObject(j)) {
@@ -356,5 +356,6 @@ void cases_apply(const char *dir, const cJSON *ops)
 {
     const cJSON *op = NULL;
 
-    cJSON_ArrayForEach(op, ops) apply_one(dir, op);
+    cJSON_ArrayForEach(op, ops)
+        apply_one(dir, op);
 }

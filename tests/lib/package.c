@@ -222,8 +222,7 @@ static int64_t lasted_ms(const struct maker *k)
     MUST(json_parse(k->o.markers, strlen(k->o.markers), NULL, &markers, E));
     for (size_t i = 0; i < samples.n; i++)
         last = (double) samples.t_ms[i] > last ? (double) samples.t_ms[i] : last;
-    cJSON_ArrayForEach(marker, markers)
-    {
+    cJSON_ArrayForEach(marker, markers) {
         double at = json_get(marker, "elapsed_ms")->valuedouble;
 
         last = at > last ? at : last;
@@ -294,8 +293,7 @@ static void write_report(struct maker *k)
         assert_true(asprintf(&name, "results/%s.as-written", k->o.report_name) > 0);
         test_write_text(k->p->run_dir, name, k->o.report);
         free(STEAL(name));
-    }
-    else if (k->o.report)
+    } else if (k->o.report)
         buf_puts(&b, k->o.report);
     else
         buf_printf(
@@ -397,8 +395,7 @@ static void put_coverage(const struct maker *k, struct buf *b)
                                : NULL;
     const cJSON *w = NULL;
 
-    cJSON_ArrayForEach(w, windows)
-    {
+    cJSON_ArrayForEach(w, windows) {
         cJSON *row = json_add_object(&d, NULL, NULL);
         int more = k->o.lie == PACKAGE_COVERAGE_VALUE ? 1 : 0;
 

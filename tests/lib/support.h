@@ -5,7 +5,8 @@
  */
 #pragma once
 
-/* As far as the compiler knows, CMocka's assertions return: what assert_non_null checked counts as maybe null. */
+/* As far as the compiler knows, CMocka's assertions return: what assert_non_null checked counts as
+ * maybe null. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wnull-dereference"
 #endif

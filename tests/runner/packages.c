@@ -74,8 +74,7 @@ void packages_expect_invalid(const char *what, const char *dir, const char *stag
     const char *failed = "none";
     const char *detail = "";
 
-    cJSON_ArrayForEach(s, json_get(j, "stages"))
-    {
+    cJSON_ArrayForEach(s, json_get(j, "stages")) {
         if (strcmp(json_get(s, "result")->valuestring, "failed") == 0) {
             failed = json_get(s, "name")->valuestring;
             detail = json_get(s, "detail")->valuestring;

@@ -1,6 +1,6 @@
 /*
- * packages: what tests of packages of several runs share: packing, verifying, and changing a package as a forger would.
- * Helpers fail the running test themselves. Include after support.h.
+ * packages: what tests of packages of several runs share: packing, verifying, and changing a
+ * package as a forger would. Helpers fail the running test themselves. Include after support.h.
  */
 #pragma once
 
@@ -16,7 +16,8 @@ void packages_copy(const struct release *from, struct release *r);
 cJSON *packages_verify(const char *dir, const char *const more[], int *out_code);
 void packages_expect_exit(const char *what, const char *dir, const char *const more[], int code);
 /* INVALID at this stage with this text, and nothing claimed. */
-void packages_expect_invalid(const char *what, const char *dir, const char *stage, const char *text);
+void packages_expect_invalid(const char *what, const char *dir, const char *stage,
+                             const char *text);
 /* Sets a value in the index (json NULL: removes it) and redoes its checksum. */
 void packages_rewrite(const struct release *r, const char *pointer, const char *json);
 void packages_remove_file(const struct release *r, const char *name);

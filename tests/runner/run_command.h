@@ -1,4 +1,5 @@
-/* run_command: a command of the runner called in this process, with its output caught. Include after support.h. */
+/* run_command: a command of the runner called in this process, with its output caught. Include
+ * after support.h. */
 #pragma once
 
 #include <stdio.h>
@@ -15,17 +16,18 @@ struct command_result {
 };
 
 /* argv[0] is the command's name, for reading; the parser starts after it. */
-static inline void run_command(const struct command *command, const char *const argv[], struct command_result *r)
+static inline void run_command(const struct command *command, const char *const argv[],
+                               struct command_result *r)
 {
     size_t out_len = 0;
     size_t err_len = 0;
-    char *copy[32] = { NULL };
+    char *copy[32] = {NULL};
     int argc = 0;
-    struct cli_args args = { .n_args = 0 };
+    struct cli_args args = {.n_args = 0};
     struct err e = ERR_INIT;
-    struct cli c = { .command = command->name, .directory = "." };
+    struct cli c = {.command = command->name, .directory = "."};
 
-    *r = (struct command_result) { .code = -1 };
+    *r = (struct command_result){.code = -1};
     c.out = open_memstream(&r->out, &out_len);
     c.err = open_memstream(&r->err, &err_len);
     assert_true(c.out && c.err);
@@ -48,5 +50,5 @@ static inline void command_result_fini(struct command_result *r)
 {
     free(r->out);
     free(r->err);
-    *r = (struct command_result) { 0 };
+    *r = (struct command_result){0};
 }

@@ -326,8 +326,7 @@ static void a_library_changed_in_place_is_noticed(void **state)
     assert_int_equal(mapped_check(m, &changed, &e), 0);
     assert_null(changed);
     assert_int_equal(mapped_to_json(m, &j, &e), 0);
-    cJSON_ArrayForEach(row, j)
-    {
+    cJSON_ArrayForEach(row, j) {
         listed = listed || !strcmp(json_get(row, "name")->valuestring,
                                    "libown.so"); /* relative to the source root */
         assert_int_equal(strlen(json_get(row, "sha256")->valuestring), 64);

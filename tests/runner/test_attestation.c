@@ -1,8 +1,9 @@
 /*
- * The seed's attestation rows about its own inventory (peers, state table, gates, soak settings, pointer files), in our
- * words: an inventory entry is a member of a run, a setting is a field of the report that the definition demands, a pointer
- * is the package's place. What each row is about (bound by a canonical hash, absence with a reason, whole but not eligible,
- * nothing moved on failure) holds for our packages as well. The other rows: test_package_verify.c.
+ * The seed's attestation rows about its own inventory (peers, state table, gates, soak settings,
+ * pointer files), in our words: an inventory entry is a member of a run, a setting is a field of
+ * the report that the definition demands, a pointer is the package's place. What each row is about
+ * (bound by a canonical hash, absence with a reason, whole but not eligible, nothing moved on
+ * failure) holds for our packages as well. The other rows: test_package_verify.c.
  */
 #include "tests/lib/support.h"
 
@@ -19,25 +20,29 @@
 #include "tests/evidence/fixture.h"
 #include "tests/runner/packages.h"
 
-static const char *const require_pass[] = { "--require-pass", NULL };
-static const char *const require_no_skips[] = { "--require-no-skips", NULL };
-static const char *const require_all[] = { "--require-clean", "--require-unchanged-source", "--require-no-skips",
-                                           "--require-pass",  "--count",                    "3",
-                                           NULL };
+static const char *const require_pass[] = {"--require-pass", NULL};
+static const char *const require_no_skips[] = {"--require-no-skips", NULL};
+static const char *const require_all[] = {"--require-clean",
+                                          "--require-unchanged-source",
+                                          "--require-no-skips",
+                                          "--require-pass",
+                                          "--count",
+                                          "3",
+                                          NULL};
 
 static void pack_complete(const struct release *r, int code)
 {
-    const char *const args[] = { r->runs[0], r->runs[1], r->runs[2], "--executable", r->executable, "--source", r->repo,
-                                 NULL };
+    const char *const args[] = {r->runs[0],    r->runs[1], r->runs[2], "--executable",
+                                r->executable, "--source", r->repo,    NULL};
 
     packages_make(r, args, code);
 }
 
 static void pack_as_it_is(const struct release *r, int code)
 {
-    const char *const args[] = { r->runs[0],      r->runs[1], r->runs[2], "--executable",
-                                 r->executable,   "--source", r->repo,    "--even-if-failed",
-                                 NULL };
+    const char *const args[] = {r->runs[0],     r->runs[1],         r->runs[2],
+                                "--executable", r->executable,      "--source",
+                                r->repo,        "--even-if-failed", NULL};
 
     packages_make(r, args, code);
 }
@@ -78,16 +83,17 @@ static bool lacks(const cJSON *document, const char *code, const char *text)
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, json_get(document, "shortcomings"))
-    {
-        if (strcmp(json_get(row, "code")->valuestring, code) == 0 && strstr(json_get(row, "text")->valuestring, text))
+    cJSON_ArrayForEach(row, json_get(document, "shortcomings")) {
+        if (strcmp(json_get(row, "code")->valuestring, code) == 0 &&
+            strstr(json_get(row, "text")->valuestring, text))
             return true;
     }
     return false;
 }
 
 /* The package made of the runs as they are is whole, but lacks this and does not pass. */
-static void expect_not_eligible(const char *id, const struct release *r, const char *code, const char *text)
+static void expect_not_eligible(const char *id, const struct release *r, const char *code,
+                                const char *text)
 {
     int exit = -1;
     cJSON *j = NULL;
@@ -138,7 +144,8 @@ static void ATT_03_a_configuration_is_bound_by_its_canonical_hash(void **state)
     release_free(&r);
 }
 
-/* An input taken from a configured place: its name and hash are in the index, its bytes in the package. */
+/* An input taken from a configured place: its name and hash are in the index, its bytes in the
+ * package. */
 static void ATT_08_an_input_from_elsewhere_is_named_and_hashed(void **state)
 {
     struct release r;
@@ -153,7 +160,8 @@ static void ATT_08_an_input_from_elsewhere_is_named_and_hashed(void **state)
     packages_copy(*state, &r);
     index = release_json(r.out, "index.json");
     assert_string_equal(pointer_get(index, "/executable/name")->valuestring, "perf_call_setup_cps");
-    (void) snprintf(name, sizeof name, "%s/perf_call_setup_cps", pointer_get(index, "/executable/directory")->valuestring);
+    (void) snprintf(name, sizeof name, "%s/perf_call_setup_cps",
+                    pointer_get(index, "/executable/directory")->valuestring);
     path = test_join(r.out, name);
     bytes = test_read_path(path, &len);
     d = digest_of(bytes, len);
@@ -172,8 +180,8 @@ static void ATT_08_an_input_from_elsewhere_is_named_and_hashed(void **state)
 /* A reason belongs to what is absent, and only to that. */
 static void ATT_10_a_reason_without_absence_is_refused(void **state)
 {
-    static const char *const sections[] = { "/executable/reason", "/baseline/reason", "/source_now/reason",
-                                            "/runs/1/audit/reason" };
+    static const char *const sections[] = {"/executable/reason", "/baseline/reason",
+                                           "/source_now/reason", "/runs/1/audit/reason"};
 
     for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
         struct release r;
@@ -191,7 +199,7 @@ static void ATT_10_a_reason_without_absence_is_refused(void **state)
 static void ATT_15_a_compared_run_needs_its_baseline(void **state)
 {
     struct release r;
-    const char *argv[] = { "rm", "-rf", NULL, NULL };
+    const char *argv[] = {"rm", "-rf", NULL, NULL};
     struct test_run done;
     char *snapshot = NULL;
 
@@ -225,11 +233,12 @@ static void ATT_15_a_compared_run_needs_its_baseline(void **state)
     release_free(&r);
 }
 
-/* Writes acceptance and manifest of a run again after its report was changed, as the runner would have. */
+/* Writes acceptance and manifest of a run again after its report was changed, as the runner would
+ * have. */
 static void judge_again(const char *run, const char *report_pointer, const char *json)
 {
-    struct definition d = { 0 };
-    struct acceptance a = { .document = NULL };
+    struct definition d = {0};
+    struct acceptance a = {.document = NULL};
     cJSON *report = NULL;
     char *path = test_join(run, "definition.json");
     size_t len = 0;
@@ -239,9 +248,8 @@ static void judge_again(const char *run, const char *report_pointer, const char 
     report = release_json(run, RELEASE_REPORT);
     MUST(definition_parse(bytes, len, &d, E));
     {
-        const struct acceptance_input in = { .definition = &d,
-                                             .report = report,
-                                             .report_path = &RELEASE_REPORT[strlen("results/")] };
+        const struct acceptance_input in = {
+            .definition = &d, .report = report, .report_path = &RELEASE_REPORT[strlen("results/")]};
 
         MUST(acceptance_evaluate(&in, &a, E));
     }
@@ -284,14 +292,15 @@ static void ATT_21_a_report_of_other_settings_is_whole_but_not_eligible(void **s
     unpacked(*state, &r, "packages/settings");
     drop_audit(r.runs[2]);
     judge_again(r.runs[2], "/load/steady_secs", "2");
-    expect_not_eligible("ATT-21", &r, "acceptance", "1 acceptance checks failed in the run, the first is load.steady_secs");
+    expect_not_eligible("ATT-21", &r, "acceptance",
+                        "1 acceptance checks failed in the run, the first is load.steady_secs");
     release_free(&r);
 }
 
 /* One of the things that every run must have is missing in one of them. */
 static void ATT_28_a_run_that_lacks_a_required_part_is_named(void **state)
 {
-    const struct release_run failed = { .status = "FAIL" };
+    const struct release_run failed = {.status = "FAIL"};
     struct release r;
 
     unpacked(*state, &r, "packages/one-failed");
@@ -305,7 +314,7 @@ static void ATT_38_a_complete_package_is_eligible_for_everything(void **state)
     const struct release *base = *state;
     int exit = -1;
     cJSON *j = packages_verify(base->out, require_all, &exit);
-    static const char *const keys[] = { "clean", "unchanged_source", "no_skips", "pass" };
+    static const char *const keys[] = {"clean", "unchanged_source", "no_skips", "pass"};
 
     assert_int_equal(exit, 0);
     assert_string_equal(json_get(j, "status")->valuestring, "PASS");
@@ -361,10 +370,11 @@ static void ATT_41_a_pass_without_its_report_is_refused(void **state)
     release_free(&r);
 }
 
-/* Nothing that stands is moved or overwritten by a package that fails, nor by one that would pass. */
+/* Nothing that stands is moved or overwritten by a package that fails, nor by one that would pass.
+ */
 static void ATT_45_a_failed_package_leaves_the_last_good_one(void **state)
 {
-    const struct release_run failed = { .status = "FAIL" };
+    const struct release_run failed = {.status = "FAIL"};
     struct release r;
     char *path = NULL;
     char *before = NULL;

@@ -1,5 +1,6 @@
-/* A project that cargo builds, from the command to the run: `cargo` is a stand-in that says what a real one said (captured
- * messages, with the paths of this checkout) and leaves a program where they point. */
+/* A project that cargo builds, from the command to the run: `cargo` is a stand-in that says what a
+ * real one said (captured messages, with the paths of this checkout) and leaves a program where
+ * they point. */
 #include "tests/runner/project.h"
 
 #include <stdio.h>
@@ -13,19 +14,20 @@
 #define DEPS "target/debug/deps/"
 
 /* Arguments arrive as they stand in the definition; the exit is the third captured file's own. */
-static const char script[] = "#!/bin/sh\n"
-                             "set -e\n"
-                             "test \"$*\" = 'test --no-run --message-format json'\n"
-                             "mkdir -p " DEPS " target/release\n"
-                             "cc -O1 -g -o " DEPS "helloworld-c3a78d6ebb21ba3f workload.c\n"
-                             /* other variants beside it, newer: never to be chosen */
-                             "printf 'int main(void) { return 3; }\\n' >target/other.c\n"
-                             "cc -o " DEPS "helloworld-ffffffffffffffff target/other.c\n"
-                             "cp " DEPS "helloworld-ffffffffffffffff target/release/helloworld\n"
-                             "for f in %s; do\n"
-                             "    sed \"s|/build/cj/collector/compile-benchmarks/helloworld|$PWD|g\" \"%s/$f\"\n"
-                             "done\n"
-                             "exit %d\n";
+static const char script[] =
+    "#!/bin/sh\n"
+    "set -e\n"
+    "test \"$*\" = 'test --no-run --message-format json'\n"
+    "mkdir -p " DEPS " target/release\n"
+    "cc -O1 -g -o " DEPS "helloworld-c3a78d6ebb21ba3f workload.c\n"
+    /* other variants beside it, newer: never to be chosen */
+    "printf 'int main(void) { return 3; }\\n' >target/other.c\n"
+    "cc -o " DEPS "helloworld-ffffffffffffffff target/other.c\n"
+    "cp " DEPS "helloworld-ffffffffffffffff target/release/helloworld\n"
+    "for f in %s; do\n"
+    "    sed \"s|/build/cj/collector/compile-benchmarks/helloworld|$PWD|g\" \"%s/$f\"\n"
+    "done\n"
+    "exit %d\n";
 
 static char *replaced(const char *text, const char *from, const char *to)
 {
@@ -44,18 +46,23 @@ static char *replaced(const char *text, const char *from, const char *to)
 /* The fixture's project, built by cargo. */
 static void cargo_project(struct project *p)
 {
-    static const char *const add[] = { "add", "-A", NULL };
-    static const char *const commit[] = { "commit", "-qm", "cargo", NULL };
+    static const char *const add[] = {"add", "-A", NULL};
+    static const char *const commit[] = {"commit", "-qm", "cargo", NULL};
 
     project_new(p, "ok", NULL);
     char *file = test_join(p->repo, "cleanrun.yaml"), *text = test_read_path(file, NULL);
-    char *first = replaced(text, "command: [cc, -O1, -g, -o, workload, workload.c]",
-                           "command: [cargo, test, --no-run, --message-format, json]\n      messages: cargo-json\n"
-                           "      profile: {file: Cargo.toml, section: profile.release, expect: {debug: true}}");
-    char *second = replaced(first, "{from: path, path: workload}", "{from: cargo-messages, target: helloworld, kind: bin, src_path: src/main.rs}");
+    char *first = replaced(
+        text, "command: [cc, -O1, -g, -o, workload, workload.c]",
+        "command: [cargo, test, --no-run, --message-format, json]\n      messages: cargo-json\n"
+        "      profile: {file: Cargo.toml, section: profile.release, expect: {debug: true}}");
+    char *second =
+        replaced(first, "{from: path, path: workload}",
+                 "{from: cargo-messages, target: helloworld, kind: bin, src_path: src/main.rs}");
 
     test_write_text(p->repo, "cleanrun.yaml", second);
-    test_write_text(p->repo, "Cargo.toml", "[package]\nname = \"helloworld\"\nversion = \"0.1.0\"\n\n[profile.release]\ndebug = true\n");
+    test_write_text(p->repo, "Cargo.toml",
+                    "[package]\nname = \"helloworld\"\nversion = "
+                    "\"0.1.0\"\n\n[profile.release]\ndebug = true\n");
     test_write_text(p->repo, "src/main.rs", "fn main() {}\n");
     test_write_text(p->repo, ".gitignore", "/target/\n");
     project_git(p, add);
@@ -67,17 +74,19 @@ static void cargo_project(struct project *p)
 }
 
 /* Runs it with a cargo that prints these captured files. */
-static void measure(const struct project *p, const char *messages, const char *files, int exit_code, struct test_run *r)
+static void measure(const struct project *p, const char *messages, const char *files, int exit_code,
+                    struct test_run *r)
 {
-    char *tools = test_join(p->dir, "tools"), *tool = test_join(tools, "cargo"), *text = NULL, *path = NULL;
-    const char *out_args[] = { "run", "g", "--out", NULL, NULL };
+    char *tools = test_join(p->dir, "tools"), *tool = test_join(tools, "cargo"), *text = NULL,
+         *path = NULL;
+    const char *out_args[] = {"run", "g", "--out", NULL, NULL};
     char *out = project_out(p, "");
 
     assert_true(asprintf(&text, script, files, messages, exit_code) > 0);
     test_write_text(tools, "cargo", text);
     assert_int_equal(chmod(tool, 0755), 0);
     assert_true(asprintf(&path, "PATH=%s:%s", tools, getenv("PATH")) > 0);
-    const char *const env[] = { path, NULL };
+    const char *const env[] = {path, NULL};
 
     out_args[3] = out;
     project_cleanrun(p, out_args, env, r);
@@ -137,10 +146,12 @@ static void what_cargo_does_not_say_clearly_is_an_error(void **state)
         int answer; /* 2: the definition names no program, or too many */
         const char *words;
     } rows[] = {
-        { "build-failed.ndjson", 101, 6, "build" },
-        { "build-failed.ndjson", 0, 6, "" }, /* though it ends well */
-        { "helloworld-build.ndjson helloworld-test-norun.ndjson", 0, 2, "cleanrun.yaml:10:7: expected exactly one" },
-        { "await-call-tree-lib.ndjson", 0, 2, "cleanrun.yaml:10:7: expected exactly one" }, /* another one */
+        {"build-failed.ndjson", 101, 6, "build"},
+        {"build-failed.ndjson", 0, 6, ""}, /* though it ends well */
+        {"helloworld-build.ndjson helloworld-test-norun.ndjson", 0, 2,
+         "cleanrun.yaml:10:7: expected exactly one"},
+        /* another one */
+        {"await-call-tree-lib.ndjson", 0, 2, "cleanrun.yaml:10:7: expected exactly one"},
     };
     char *messages = test_shared("data/formats/cargo-json");
 
@@ -168,10 +179,11 @@ static void what_cargo_does_not_say_clearly_is_an_error(void **state)
     free(messages);
 }
 
-/* What the release profile would be is part of the experiment: another one is refused before the build. */
+/* What the release profile would be is part of the experiment: another one is refused before the
+ * build. */
 static void another_release_profile_is_refused_before_the_build(void **state)
 {
-    static const char *const commit[] = { "commit", "-qam", "thin", NULL };
+    static const char *const commit[] = {"commit", "-qam", "thin", NULL};
     char *messages = test_shared("data/formats/cargo-json");
     struct project p;
     struct test_run r;
@@ -180,7 +192,9 @@ static void another_release_profile_is_refused_before_the_build(void **state)
     if (!messages)
         skip();
     cargo_project(&p);
-    test_write_text(p.repo, "Cargo.toml", "[package]\nname = \"helloworld\"\nversion = \"0.1.0\"\n\n[profile.release]\ndebug = 1\n");
+    test_write_text(
+        p.repo, "Cargo.toml",
+        "[package]\nname = \"helloworld\"\nversion = \"0.1.0\"\n\n[profile.release]\ndebug = 1\n");
     project_git(&p, commit);
     measure(&p, messages, "helloworld-test-norun.ndjson", 0, &r);
     if (r.code == 3 || !strstr(r.err, "profile.release"))

@@ -17,7 +17,8 @@ static const char yaml[] =
     "    accept:\n"
     "      exact: [{name: who, path: /scenario, equals: s}]\n"
     "      limits: [{name: rate, path: /results/rate, op: '>=', value: 10, unit: 1/s}]\n"
-    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /results/rate, unit: 1/s, worse: lower, tolerance_pct: 5}]}\n";
+    "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /results/rate, unit: 1/s, worse: "
+    "lower, tolerance_pct: 5}]}\n";
 
 struct desk {
     char *dir;
@@ -28,7 +29,7 @@ struct desk {
 
 static void desk_init(struct desk *d, const char *text)
 {
-    *d = (struct desk) { .dir = test_dir_new() };
+    *d = (struct desk){.dir = test_dir_new()};
     d->definition = test_join(d->dir, "cleanrun.yaml");
     d->input = test_join(d->dir, "input");
     test_write_text(d->dir, "cleanrun.yaml", yaml);
@@ -46,7 +47,8 @@ static void desk_fini(struct desk *d)
 
 static void accept(struct desk *d, const char *more, const char *value)
 {
-    const char *const argv[] = { "accept", "--definition", d->definition, d->input, more, value, NULL };
+    const char *const argv[] = {"accept", "--definition", d->definition, d->input,
+                                more,     value,          NULL};
 
     run_command(&command_accept, argv, &d->result);
 }
@@ -67,15 +69,15 @@ static void accept_exits_0_4_and_2(void **state)
         const char *report;
         int code;
     } cases[] = {
-        { "{\"scenario\":\"s\",\"results\":{\"rate\":10}}", 0 },
-        { "{\"scenario\":\"s\",\"results\":{\"rate\":9.9}}", 4 },
-        { "{\"scenario\":\"t\",\"results\":{\"rate\":10}}", 4 },
-        { "{}", 4 },
-        { "[1,2]", 4 },
-        { "7", 4 },
-        { "{\"results\":{\"rate\":NaN}}", 2 },
-        { "", 2 },
-        { NULL, 2 },
+        {"{\"scenario\":\"s\",\"results\":{\"rate\":10}}", 0},
+        {"{\"scenario\":\"s\",\"results\":{\"rate\":9.9}}", 4},
+        {"{\"scenario\":\"t\",\"results\":{\"rate\":10}}", 4},
+        {"{}", 4},
+        {"[1,2]", 4},
+        {"7", 4},
+        {"{\"results\":{\"rate\":NaN}}", 2},
+        {"", 2},
+        {NULL, 2},
     };
 
     (void) state;
@@ -85,8 +87,8 @@ static void accept_exits_0_4_and_2(void **state)
         desk_init(&d, cases[i].report);
         accept(&d, NULL, NULL);
         if (d.result.code != cases[i].code)
-            fail_msg("%s: exit %d\n%s%s", cases[i].report ? cases[i].report : "no file", d.result.code, d.result.out,
-                     d.result.err);
+            fail_msg("%s: exit %d\n%s%s", cases[i].report ? cases[i].report : "no file",
+                     d.result.code, d.result.out, d.result.err);
         desk_fini(&d);
     }
 }
@@ -164,7 +166,7 @@ static char *series(double growth)
 
 static void leak(struct desk *d, const char *limit, const char *more, const char *value)
 {
-    const char *const argv[] = { "leak", d->input, "--limit", limit, more, value, NULL };
+    const char *const argv[] = {"leak", d->input, "--limit", limit, more, value, NULL};
 
     run_command(&command_leak, argv, &d->result);
 }
@@ -175,7 +177,7 @@ static void leak_exits_0_1_and_3(void **state)
         double growth;
         int code;
         const char *word;
-    } cases[] = { { 0, 0, "PASS" }, { 60, 1, "FAIL" } };
+    } cases[] = {{0, 0, "PASS"}, {60, 1, "FAIL"}};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -189,14 +191,16 @@ static void leak_exits_0_1_and_3(void **state)
         document = parse(d.result.out);
         assert_string_equal(json_get(document, "schema")->valuestring, "cleanrun-leak/1");
         assert_string_equal(json_get(document, "verdict")->valuestring, cases[i].word);
-        assert_close(pointer_get(document, "/estimators/theil_sen_mb_per_hour")->valuedouble, cases[i].growth, 0.05);
+        assert_close(pointer_get(document, "/estimators/theil_sen_mb_per_hour")->valuedouble,
+                     cases[i].growth, 0.05);
         json_free(document);
         command_result_fini(&d.result);
         leak(&d, "10", "--window", "0..2000"); /* four samples decide nothing */
         assert_int_equal(d.result.code, 3);
-        assert_non_null(strstr(d.result.out, "INCONCLUSIVE window_too_short  limit 10 MB/h\n"
-                                             "  the window must hold 8 whole minutes with 3 samples or more in each; "
-                                             "it holds 0\n"));
+        assert_non_null(strstr(
+            d.result.out, "INCONCLUSIVE window_too_short  limit 10 MB/h\n"
+                          "  the window must hold 8 whole minutes with 3 samples or more in each; "
+                          "it holds 0\n"));
         desk_fini(&d);
         free(text);
     }
@@ -208,9 +212,12 @@ static void leak_of_bad_rows_is_3_and_of_another_file_2(void **state)
         const char *text;
         int code;
     } cases[] = {
-        { "t_ms,rss_kib\n", 3 },                  { "t_ms,rss_kib\n1000,5\n500,5\n", 3 },
-        { "t_ms,rss_kib\n0,5\n500,NaN\n", 3 },    { "time,memory\n0,5\n", 2 },
-        { "", 2 },                                { NULL, 2 },
+        {"t_ms,rss_kib\n", 3},
+        {"t_ms,rss_kib\n1000,5\n500,5\n", 3},
+        {"t_ms,rss_kib\n0,5\n500,NaN\n", 3},
+        {"time,memory\n0,5\n", 2},
+        {"", 2},
+        {NULL, 2},
     };
 
     (void) state;
@@ -227,8 +234,8 @@ static void leak_of_bad_rows_is_3_and_of_another_file_2(void **state)
 
 static void leak_needs_a_sound_limit_and_window(void **state)
 {
-    static const char *const limits[] = { "-1", "x", "", "1e999", "10MB" };
-    static const char *const windows[] = { "5", "9..5", "a..b", "1.5..2" };
+    static const char *const limits[] = {"-1", "x", "", "1e999", "10MB"};
+    static const char *const windows[] = {"5", "9..5", "a..b", "1.5..2"};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(limits); i++) {

@@ -1,6 +1,7 @@
 /*
- * cleanrun audit replays every audit row of the seed's cases.json through the command: exit, verdict,
- * codes, rows. Where our product is stricter, `ours` says how (design §3; decisions C15, C16, U4).
+ * cleanrun audit replays every audit row of the seed's cases.json through the command: exit,
+ * verdict, codes, rows. Where our product is stricter, `ours` says how (design §3; decisions C15,
+ * C16, U4).
  */
 #include "tests/lib/support.h"
 
@@ -26,30 +27,30 @@ static const struct {
     const char *verdict;
     const char *reason;
 } ours[] = {
-    { "AUD-03", 3, "NON_COMPARABLE", "NC-PATH-MISSING" },
-    { "AUD-05", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE" },
-    { "AUD-06", 3, "NON_COMPARABLE", "NC-BASELINE-EMPTY" },
-    { "AUD-08", 5, "INVALID", "IN-JSON" },
-    { "AUD-10", 3, "NON_COMPARABLE", "NC-PATH-NONE" },
-    { "AUD-11", 3, "NON_COMPARABLE", "NC-IDENTITY-MISSING" },
-    { "AUD-13", 3, "NON_COMPARABLE", "NC-IDENTITY-MISSING" },
-    { "AUD-15", 3, "NON_COMPARABLE", "NC-IDENTITY-MISSING" },
-    { "AUD-16", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS" },
-    { "AUD-20", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS" },
-    { "AUD-21", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS" },
-    { "AUD-23", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE" },
-    { "AUD-25", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE" },
-    { "AUD-26", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE" },
-    { "AUD-28", 3, "NON_COMPARABLE", "NC-IDENTITY-INVALID" },
-    { "AUD-48", 3, "NON_COMPARABLE", "NC-METRIC-MISSING" },
-    { "AUD-50", 5, "INVALID", "IN-JSON" },
-    { "AUD-53", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE" },
-    { "AUD-55", 3, "NON_COMPARABLE", "NC-PATH-NONE" },
-    { "AUD-56", 3, "NON_COMPARABLE", "NC-PATH-NONE" },
-    { "AUD-58", 5, "INVALID", "IN-MANIFEST" },
-    { "AUD-60", 5, "INVALID", "IN-MANIFEST" },
-    { "AUD-65", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS" },
-    { "AUD-66", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS" },
+    {"AUD-03", 3, "NON_COMPARABLE", "NC-PATH-MISSING"},
+    {"AUD-05", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE"},
+    {"AUD-06", 3, "NON_COMPARABLE", "NC-BASELINE-EMPTY"},
+    {"AUD-08", 5, "INVALID", "IN-JSON"},
+    {"AUD-10", 3, "NON_COMPARABLE", "NC-PATH-NONE"},
+    {"AUD-11", 3, "NON_COMPARABLE", "NC-IDENTITY-MISSING"},
+    {"AUD-13", 3, "NON_COMPARABLE", "NC-IDENTITY-MISSING"},
+    {"AUD-15", 3, "NON_COMPARABLE", "NC-IDENTITY-MISSING"},
+    {"AUD-16", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS"},
+    {"AUD-20", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS"},
+    {"AUD-21", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS"},
+    {"AUD-23", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE"},
+    {"AUD-25", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE"},
+    {"AUD-26", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE"},
+    {"AUD-28", 3, "NON_COMPARABLE", "NC-IDENTITY-INVALID"},
+    {"AUD-48", 3, "NON_COMPARABLE", "NC-METRIC-MISSING"},
+    {"AUD-50", 5, "INVALID", "IN-JSON"},
+    {"AUD-53", 3, "NON_COMPARABLE", "NC-WINDOW-INCOMPLETE"},
+    {"AUD-55", 3, "NON_COMPARABLE", "NC-PATH-NONE"},
+    {"AUD-56", 3, "NON_COMPARABLE", "NC-PATH-NONE"},
+    {"AUD-58", 5, "INVALID", "IN-MANIFEST"},
+    {"AUD-60", 5, "INVALID", "IN-MANIFEST"},
+    {"AUD-65", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS"},
+    {"AUD-66", 3, "NON_COMPARABLE", "NC-IDENTITY-DIFFERS"},
 };
 
 static const char *text_of(const cJSON *object, const char *key)
@@ -72,8 +73,8 @@ static cJSON *parse(const char *text)
 /* The example gate with the row's tolerances, as dir/definition.json (decisions U3). */
 static void write_definition(const char *dir, const cJSON *args)
 {
-    struct definition_file f = { 0 };
-    struct definition copy = { 0 };
+    struct definition_file f = {0};
+    struct definition copy = {0};
     struct err e = ERR_INIT;
     size_t len = 0;
     char *yaml = test_read(EXAMPLE, &len);
@@ -86,19 +87,19 @@ static void write_definition(const char *dir, const cJSON *args)
     if (definition_file_parse("cleanrun.yaml", yaml, len, &f, &e) < 0)
         fail_msg("%s", e.text);
     free(yaml);
-    cJSON_ArrayForEach(metric, pointer_get(definition_file_gate(&f, GATE)->policy, "/audit/metrics"))
-    {
+    cJSON_ArrayForEach(metric,
+                       pointer_get(definition_file_gate(&f, GATE)->policy, "/audit/metrics")) {
         const char *path = text_of(metric, "path");
 
         if (strncmp(path, "/latency_ns/", 12) != 0)
             continue;
         if (tolerance)
-            assert_true(cJSON_ReplaceItemInObjectCaseSensitive(metric, "tolerance_pct",
-                                                               cJSON_CreateNumber(tolerance->valuedouble)));
-        cJSON_ArrayForEach(name, informational)
-        {
+            assert_true(cJSON_ReplaceItemInObjectCaseSensitive(
+                metric, "tolerance_pct", cJSON_CreateNumber(tolerance->valuedouble)));
+        cJSON_ArrayForEach(name, informational) {
             if (strcmp(strrchr(path, '/') + 1, name->valuestring) == 0)
-                assert_true(cJSON_ReplaceItemInObjectCaseSensitive(metric, "gated", cJSON_CreateFalse()));
+                assert_true(
+                    cJSON_ReplaceItemInObjectCaseSensitive(metric, "gated", cJSON_CreateFalse()));
         }
     }
     assert_int_equal(definition_write(definition_file_gate(&f, GATE), &text, &len, &e), 0);
@@ -149,8 +150,9 @@ static void replay_paths(struct replay *r)
 
 static void replay_run(struct replay *r, bool with_manifest, bool report_only)
 {
-    const char *argv[20] = { "audit",     "--definition", r->definition, "--gate", GATE,    "--baseline", r->baseline,
-                             "--current", r->current,     "--json",      r->json,  "--md", r->md };
+    const char *argv[20] = {"audit",      "--definition", r->definition, "--gate",   GATE,
+                            "--baseline", r->baseline,    "--current",   r->current, "--json",
+                            r->json,      "--md",         r->md};
     size_t n = 13;
     char *text = NULL;
 
@@ -173,8 +175,7 @@ static bool has_code(const cJSON *document, const char *code)
 {
     const cJSON *reason = NULL;
 
-    cJSON_ArrayForEach(reason, json_get(document, "reasons"))
-    {
+    cJSON_ArrayForEach(reason, json_get(document, "reasons")) {
         if (strcmp(text_of(reason, "code"), code) == 0)
             return true;
     }
@@ -186,8 +187,7 @@ static void check_regressed(const char *id, const cJSON *expected, const cJSON *
     const cJSON *row = NULL;
     const cJSON *label = expected ? expected->child : NULL;
 
-    cJSON_ArrayForEach(row, json_get(document, "comparisons"))
-    {
+    cJSON_ArrayForEach(row, json_get(document, "comparisons")) {
         if (strcmp(text_of(row, "verdict"), "regression") != 0)
             continue;
         if (!label) {
@@ -219,12 +219,14 @@ static void check_same(const char *id, const cJSON *row, const struct replay *r)
     assert_string_equal(text_of(r->document, "verdict"), text_of(expect, "status"));
     assert_int_equal(cJSON_GetArraySize(json_get(r->document, "comparisons")),
                      (int) json_get(expect, "metric_rows")->valuedouble);
-    assert_true(json_equal(json_get(r->document, "made_comparisons"), json_get(r->document, "expected_comparisons")));
+    assert_true(json_equal(json_get(r->document, "made_comparisons"),
+                           json_get(r->document, "expected_comparisons")));
     check_regressed(id, json_get(expect, "regressed"), r->document);
     check_coverage(expect, r->document, "baseline_only");
     check_coverage(expect, r->document, "current_only");
     if (cJSON_IsString(sources) && strcmp(sources->valuestring, "explicit") != 0)
-        assert_string_equal(pointer_get(r->document, "/identity/inferred/0/source")->valuestring, sources->valuestring);
+        assert_string_equal(pointer_get(r->document, "/identity/inferred/0/source")->valuestring,
+                            sources->valuestring);
     else
         assert_null(json_get(json_get(r->document, "identity"), "inferred")->child);
 }
@@ -241,10 +243,11 @@ static void check_row(const cJSON *row, const struct replay *r)
     for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
         if (strcmp(ours[i].id, id) != 0)
             continue;
-        if (r->result.code != ours[i].code || strcmp(text_of(r->document, "verdict"), ours[i].verdict) != 0 ||
+        if (r->result.code != ours[i].code ||
+            strcmp(text_of(r->document, "verdict"), ours[i].verdict) != 0 ||
             !has_code(r->document, ours[i].reason))
-            fail_msg("%s: exit %d, %s without %s\n%s%s", id, r->result.code, text_of(r->document, "verdict"),
-                     ours[i].reason, r->result.out, r->result.err);
+            fail_msg("%s: exit %d, %s without %s\n%s%s", id, r->result.code,
+                     text_of(r->document, "verdict"), ours[i].reason, r->result.out, r->result.err);
         assert_null(json_get(r->document, "comparisons")->child);
         assert_int_equal((int) json_get(r->document, "made_comparisons")->valuedouble, 0);
         return;
@@ -259,10 +262,9 @@ static void every_audit_row_of_the_seed(void **state)
     size_t replayed = 0;
 
     (void) state;
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         const cJSON *args = json_get(row, "args");
-        struct replay r = { 0 };
+        struct replay r = {0};
 
         if (strcmp(text_of(row, "area"), "audit") != 0)
             continue;
@@ -287,7 +289,7 @@ static void prepare(struct replay *r, const char *id)
     cJSON *rows = cases_load();
     const cJSON *row = cases_find(rows, id);
 
-    *r = (struct replay) { 0 };
+    *r = (struct replay){0};
     replay_paths(r);
     cases_audit_tree(r->dir, row);
     cases_apply(r->dir, json_get(row, "ops"));
@@ -300,7 +302,7 @@ static void report_only_never_hides_a_refusal(void **state)
     static const struct {
         const char *id;
         int code;
-    } cases[] = { { "AUD-01", 0 }, { "AUD-30", 0 }, { "AUD-05", 3 }, { "AUD-50", 5 } };
+    } cases[] = {{"AUD-01", 0}, {"AUD-30", 0}, {"AUD-05", 3}, {"AUD-50", 5}};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -341,7 +343,8 @@ static void the_same_tree_twice_is_refused(void **state)
     replay_fini(&r);
 }
 
-/* The current side is never inferred: a run that drops its identity is refused, however complete its sweep is. */
+/* The current side is never inferred: a run that drops its identity is refused, however complete
+ * its sweep is. */
 static void only_the_baseline_may_be_inferred(void **state)
 {
     struct replay r;
@@ -394,8 +397,8 @@ static void unknown_gate_exits_2(void **state)
     (void) state;
     prepare(&r, "AUD-01");
     {
-        const char *const argv[] = { "audit",     "--definition", r.definition, "--gate", "nope", "--baseline", r.baseline,
-                                     "--current", r.current,      NULL };
+        const char *const argv[] = {"audit",      "--definition", r.definition, "--gate",  "nope",
+                                    "--baseline", r.baseline,     "--current",  r.current, NULL};
 
         run_command(&command_audit, argv, &result);
     }
@@ -414,8 +417,9 @@ static void json_on_standard_output_is_only_json(void **state)
     (void) state;
     prepare(&r, "AUD-30");
     {
-        const char *const argv[] = { "audit",     "--definition", r.definition, "--baseline", r.baseline,
-                                     "--current", r.current,      "--json",     "-",          NULL };
+        const char *const argv[] = {
+            "audit",     "--definition", r.definition, "--baseline", r.baseline,
+            "--current", r.current,      "--json",     "-",          NULL};
 
         run_command(&command_audit, argv, &result);
     }
@@ -445,8 +449,9 @@ static void reviewed_manifest_is_verified_against_the_baseline(void **state)
 
 static void a_directory_with_a_broken_manifest_is_invalid(void **state)
 {
-    static const char *const manifests[] = { "{", "{}", "{\"schema\":\"cleanrun-manifest/2\"}",
-                                             "{\"schema\":\"rvoip-perf-regression-baseline-v1\",\"comparison_paths\":[]}" };
+    static const char *const manifests[] = {
+        "{", "{}", "{\"schema\":\"cleanrun-manifest/2\"}",
+        "{\"schema\":\"rvoip-perf-regression-baseline-v1\",\"comparison_paths\":[]}"};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(manifests); i++) {

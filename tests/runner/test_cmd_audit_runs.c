@@ -1,4 +1,5 @@
-/* cleanrun audit of run directories: what the manifest says counts, and the directory must be what it says. */
+/* cleanrun audit of run directories: what the manifest says counts, and the directory must be what
+ * it says. */
 #include "tests/lib/support.h"
 
 #include <unistd.h>
@@ -23,13 +24,17 @@ static void write_report(const struct fixture *f, int rate, int serial)
 {
     char text[200];
 
-    (void) snprintf(text, sizeof text, "{\"scenario\":\"kvcache\",\"load\":{\"rate\":5},\"results\":{\"rate\":%d,\"serial\":%d}}",
-                    rate, serial);
+    (void) snprintf(
+        text, sizeof text,
+        "{\"scenario\":\"kvcache\",\"load\":{\"rate\":5},\"results\":{\"rate\":%d,\"serial\":%d}}",
+        rate, serial);
     test_write_text(f->run, REPORT, text);
 }
 
-/* The manifest of the files as they are, with every fact known and one member changed (pointer NULL: none). */
-static void write_manifest(const struct fixture *f, const char *run, const char *pointer, const char *json)
+/* The manifest of the files as they are, with every fact known and one member changed (pointer
+ * NULL: none). */
+static void write_manifest(const struct fixture *f, const char *run, const char *pointer,
+                           const char *json)
 {
     cJSON *m = fixture_manifest(f);
 
@@ -53,7 +58,7 @@ static void write_manifest(const struct fixture *f, const char *run, const char 
 
 static void pair_init(struct pair *p, int rate)
 {
-    *p = (struct pair) { .document = NULL };
+    *p = (struct pair){.document = NULL};
     fixture_init(&p->baseline);
     fixture_init(&p->current);
     write_report(&p->baseline, 1000, 1);
@@ -66,8 +71,9 @@ static void pair_audit(struct pair *p, const char *baseline, const char *current
 {
     char *definition = test_join(p->baseline.run, "definition.json");
     char *json = test_join(p->current.dir, "audit.json");
-    const char *const argv[] = { "audit",     "--definition", definition, "--gate", "kvcache-50k", "--baseline", baseline,
-                                 "--current", current,        "--json",   json,     NULL };
+    const char *const argv[] = {"audit",       "--definition", definition, "--gate",
+                                "kvcache-50k", "--baseline",   baseline,   "--current",
+                                current,       "--json",       json,       NULL};
     struct err e = ERR_INIT;
     char *text = NULL;
     size_t len = 0;
@@ -87,13 +93,12 @@ static void pair_expect(struct pair *p, int code, const char *reason)
     bool found = !reason;
     const cJSON *r = NULL;
 
-    cJSON_ArrayForEach(r, json_get(p->document, "reasons"))
-    {
+    cJSON_ArrayForEach(r, json_get(p->document, "reasons")) {
         found = found || strcmp(json_get(r, "code")->valuestring, reason) == 0;
     }
     if (p->result.code != code || !found)
-        fail_msg("expected exit %d and %s, found %d\n%s%s", code, reason ? reason : "no reason", p->result.code,
-                 p->result.out, p->result.err);
+        fail_msg("expected exit %d and %s, found %d\n%s%s", code, reason ? reason : "no reason",
+                 p->result.code, p->result.out, p->result.err);
     if (code > 1)
         assert_null(json_get(p->document, "comparisons")->child);
     json_free(p->document);
@@ -109,7 +114,8 @@ static void two_sound_runs_are_compared(void **state)
     (void) state;
     pair_init(&p, 960);
     pair_audit(&p, p.baseline.run, p.current.run);
-    assert_string_equal(pointer_get(p.document, "/current/run")->valuestring, "20261129T141502Z-11111111");
+    assert_string_equal(pointer_get(p.document, "/current/run")->valuestring,
+                        "20261129T141502Z-11111111");
     assert_true(cJSON_IsTrue(json_get(p.document, "same_executable")));
     pair_expect(&p, 0, NULL);
     pair_init(&p, 940);
@@ -117,12 +123,13 @@ static void two_sound_runs_are_compared(void **state)
     pair_expect(&p, 1, NULL);
 }
 
-/* Without --definition the policy that was reviewed with the baseline judges, never the current run's. */
+/* Without --definition the policy that was reviewed with the baseline judges, never the current
+ * run's. */
 static void the_baseline_s_own_definition_judges(void **state)
 {
     for (int i = 0; i < 3; i++) {
         struct pair p;
-        const char *argv[12] = { "audit", NULL };
+        const char *argv[12] = {"audit", NULL};
         char *bare = NULL;
 
         (void) state;
@@ -163,13 +170,13 @@ static void what_the_manifests_say_is_identity(void **state)
         const char *json;
         const char *reason;
     } cases[] = {
-        { "/class", "\"other-vm\"", "NC-MACHINE-CLASS" },
-        { "/machine/facts/kernel", "\"7.0\"", "NC-IDENTITY-DIFFERS" },
-        { "/machine/facts/kernel", "null", "NC-IDENTITY-MISSING" },
-        { "/source/start/dirty", "true", "NC-SOURCE-DIRTY" },
-        { "/build/environment/RUSTFLAGS", "\"-Copt-level=0\"", "NC-IDENTITY-DIFFERS" },
-        { "/environment/THREADS", "\"2\"", "NC-IDENTITY-DIFFERS" },
-        { "/environment", "null", "NC-IDENTITY-MISSING" },
+        {"/class", "\"other-vm\"", "NC-MACHINE-CLASS"},
+        {"/machine/facts/kernel", "\"7.0\"", "NC-IDENTITY-DIFFERS"},
+        {"/machine/facts/kernel", "null", "NC-IDENTITY-MISSING"},
+        {"/source/start/dirty", "true", "NC-SOURCE-DIRTY"},
+        {"/build/environment/RUSTFLAGS", "\"-Copt-level=0\"", "NC-IDENTITY-DIFFERS"},
+        {"/environment/THREADS", "\"2\"", "NC-IDENTITY-DIFFERS"},
+        {"/environment", "null", "NC-IDENTITY-MISSING"},
     };
 
     (void) state;
@@ -230,7 +237,8 @@ static void files_must_be_what_the_manifest_lists(void **state)
 
 static void digests_of_the_definition_must_agree(void **state)
 {
-    static const char *const pointers[] = { "/definition/experiment_sha256", "/definition/policy_sha256" };
+    static const char *const pointers[] = {"/definition/experiment_sha256",
+                                           "/definition/policy_sha256"};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(pointers); i++) {

@@ -1,4 +1,5 @@
-/* cleanrun baseline verify and package: every baseline row of the seed's cases.json, and our own format. */
+/* cleanrun baseline verify and package: every baseline row of the seed's cases.json, and our own
+ * format. */
 #include "tests/lib/support.h"
 
 #include <sys/stat.h>
@@ -26,15 +27,16 @@ static const struct {
     const char *id;
     const char *ops; /* on the manifest */
 } edits[] = {
-    { "BAS-05", "[{\"op\":\"append\",\"path\":[\"comparison_paths\"],\"value\":\"fixture.json\"}]" },
-    { "BAS-09", "[{\"op\":\"set\",\"path\":[\"qualification\",\"release_evidence\"],\"value\":true}]" },
-    { "BAS-10", "[{\"op\":\"set\",\"path\":[\"qualification\",\"permitted_use\"],\"value\":\"\"}]" },
-    { "BAS-12", "[{\"op\":\"set\",\"path\":[\"baseline_id\"],\"value\":\"2026-09-29\"}]" },
-    { "BAS-14", "[{\"op\":\"set\",\"path\":[\"comparison_paths\"],\"value\":[\"other.json\"]}]" },
-    { "BAS-15", "[{\"op\":\"set\",\"path\":[\"files\"],\"value\":[]}]" },
-    { "BAS-17", "[{\"op\":\"set\",\"path\":[\"files\",0,\"sha256\"],\"value\":"
-                "\"08C4F039183B52A22DD83F90863AA69A0ED2E31B5CA8A9FD6BC2E93BD4C24318\"}]" },
-    { "BAS-20", "[{\"op\":\"set\",\"path\":[\"files\",0,\"path\"],\"value\":\"./fixture.json\"}]" },
+    {"BAS-05", "[{\"op\":\"append\",\"path\":[\"comparison_paths\"],\"value\":\"fixture.json\"}]"},
+    {"BAS-09",
+     "[{\"op\":\"set\",\"path\":[\"qualification\",\"release_evidence\"],\"value\":true}]"},
+    {"BAS-10", "[{\"op\":\"set\",\"path\":[\"qualification\",\"permitted_use\"],\"value\":\"\"}]"},
+    {"BAS-12", "[{\"op\":\"set\",\"path\":[\"baseline_id\"],\"value\":\"2026-09-29\"}]"},
+    {"BAS-14", "[{\"op\":\"set\",\"path\":[\"comparison_paths\"],\"value\":[\"other.json\"]}]"},
+    {"BAS-15", "[{\"op\":\"set\",\"path\":[\"files\"],\"value\":[]}]"},
+    {"BAS-17", "[{\"op\":\"set\",\"path\":[\"files\",0,\"sha256\"],\"value\":"
+               "\"08C4F039183B52A22DD83F90863AA69A0ED2E31B5CA8A9FD6BC2E93BD4C24318\"}]"},
+    {"BAS-20", "[{\"op\":\"set\",\"path\":[\"files\",0,\"path\"],\"value\":\"./fixture.json\"}]"},
 };
 
 static cJSON *parse(const char *text)
@@ -49,7 +51,7 @@ static cJSON *parse(const char *text)
 
 static void write_json(const char *dir, const char *name, const cJSON *j)
 {
-    struct buf b = { 0 };
+    struct buf b = {0};
 
     buf_init(&b, LIMIT_MIB(1));
     json_write(&b, j, JSON_PRETTY);
@@ -79,7 +81,8 @@ static void lay_out(const char *dir, const cJSON *row)
     if (strcmp(id, "BAS-03") == 0)
         test_write_text(dir, "root/unlisted.json", "{}");
     if (strcmp(id, "BAS-06") == 0)
-        test_write_text(dir, "root/fixture.json", "{\"scenario\":\"fixture\",\"results\":{\"achieved_cps\":2}}\n");
+        test_write_text(dir, "root/fixture.json",
+                        "{\"scenario\":\"fixture\",\"results\":{\"achieved_cps\":2}}\n");
     if (strcmp(id, "BAS-08") == 0) {
         assert_int_equal(rename(fixture, real), 0);
         assert_int_equal(symlink("real.json", fixture), 0);
@@ -91,14 +94,14 @@ static void lay_out(const char *dir, const cJSON *row)
 
 static void verify(const char *manifest, struct command_result *r)
 {
-    const char *const argv[] = { "verify", manifest, NULL };
+    const char *const argv[] = {"verify", manifest, NULL};
 
     run_command(&command_baseline_verify, argv, r);
 }
 
 static void package(const char *manifest, const char *out, struct command_result *r)
 {
-    const char *const argv[] = { "package", manifest, "--out", out, NULL };
+    const char *const argv[] = {"package", manifest, "--out", out, NULL};
 
     run_command(&command_baseline_package, argv, r);
 }
@@ -106,7 +109,8 @@ static void package(const char *manifest, const char *out, struct command_result
 static void says(const char *id, const struct command_result *r, int code, const char *text)
 {
     if (r->code != code || (!strstr(r->out, text) && !strstr(r->err, text)))
-        fail_msg("%s: expected exit %d and '%s', found %d\n%s%s", id, code, text, r->code, r->out, r->err);
+        fail_msg("%s: expected exit %d and '%s', found %d\n%s%s", id, code, text, r->code, r->out,
+                 r->err);
 }
 
 /* Nothing of a package may be left, not even a temporary name. */
@@ -159,8 +163,7 @@ static void every_baseline_row_of_the_seed(void **state)
     size_t replayed = 0;
 
     (void) state;
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         if (strcmp(text_of(row, "area"), "baseline") != 0)
             continue;
         print_message("%s: %s\n", text_of(row, "id"), text_of(row, "situation"));
@@ -204,16 +207,18 @@ static void a_package_verifies_by_itself(void **state)
 
 static void release_evidence_must_be_there_and_false(void **state)
 {
-    static const char *const ops[] = { "[{\"op\":\"del\",\"path\":[\"qualification\",\"release_evidence\"]}]",
-                                       "[{\"op\":\"set\",\"path\":[\"qualification\",\"release_evidence\"],\"value\":0}]",
-                                       "[{\"op\":\"del\",\"path\":[\"qualification\"]}]" };
+    static const char *const ops[] = {
+        "[{\"op\":\"del\",\"path\":[\"qualification\",\"release_evidence\"]}]",
+        "[{\"op\":\"set\",\"path\":[\"qualification\",\"release_evidence\"],\"value\":0}]",
+        "[{\"op\":\"del\",\"path\":[\"qualification\"]}]"};
     cJSON *rows = cases_load();
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
         char *dir = test_dir_new();
         char *manifest = test_join(dir, "root/manifest.json");
-        cJSON *document = cJSON_Duplicate(json_get(json_get(cases_find(rows, "BAS-01"), "base"), "manifest"), true);
+        cJSON *document = cJSON_Duplicate(
+            json_get(json_get(cases_find(rows, "BAS-01"), "base"), "manifest"), true);
         cJSON *edit = parse(ops[i]);
         struct command_result r;
 
@@ -233,19 +238,23 @@ static void release_evidence_must_be_there_and_false(void **state)
 
 static void paths_that_lead_out_are_refused(void **state)
 {
-    static const char *const paths[] = { "../fixture.json", "/etc/passwd", "a/../../fixture.json", "", ".", "./", "a/.." };
+    static const char *const paths[] = {
+        "../fixture.json", "/etc/passwd", "a/../../fixture.json", "", ".", "./", "a/.."};
 
     (void) state;
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
         cJSON *rows = cases_load();
         cJSON *row = cJSON_Duplicate(cases_find(rows, "BAS-01"), true);
         cJSON *files = cJSON_GetObjectItemCaseSensitive(
-            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(row, "base"), "manifest"), "files");
+            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(row, "base"),
+                                             "manifest"),
+            "files");
         char *dir = test_dir_new();
         char *manifest = test_join(dir, "root/manifest.json");
         struct command_result r;
 
-        assert_true(cJSON_ReplaceItemInObjectCaseSensitive(files->child, "path", cJSON_CreateString(paths[i])));
+        assert_true(cJSON_ReplaceItemInObjectCaseSensitive(files->child, "path",
+                                                           cJSON_CreateString(paths[i])));
         lay_out(dir, row);
         verify(manifest, &r);
         says(paths[i], &r, 5, "baseline file path is unsafe");
@@ -294,12 +303,15 @@ static cJSON *our_manifest(void)
     char text[1200];
 
     digest_hex(&digest, hex);
-    (void) snprintf(text, sizeof text,
-                    "{\"schema\":\"cleanrun-baseline/1\",\"baseline_id\":\"b-20261129T141502Z-9c1e07ab\","
-                    "\"run\":\"20261129T141502Z-9c1e07ab\",\"project\":\"o/r\",\"gate\":\"g\",\"class\":\"box\","
-                    "\"reviewed\":{\"by\":\"kim\",\"at\":\"2026-11-29T15:00:00Z\",\"reason\":\"first\"},"
-                    "\"comparison_paths\":[\"s/1.json\"],\"files\":[{\"path\":\"s/1.json\",\"size\":%zu,\"sha256\":\"%s\"}]}",
-                    strlen(fixture), hex);
+    (void) snprintf(
+        text, sizeof text,
+        "{\"schema\":\"cleanrun-baseline/1\",\"baseline_id\":\"b-20261129T141502Z-9c1e07ab\","
+        "\"run\":\"20261129T141502Z-9c1e07ab\",\"project\":\"o/"
+        "r\",\"gate\":\"g\",\"class\":\"box\","
+        "\"reviewed\":{\"by\":\"kim\",\"at\":\"2026-11-29T15:00:00Z\",\"reason\":\"first\"},"
+        "\"comparison_paths\":[\"s/1.json\"],\"files\":[{\"path\":\"s/"
+        "1.json\",\"size\":%zu,\"sha256\":\"%s\"}]}",
+        strlen(fixture), hex);
     return parse(text);
 }
 
@@ -309,22 +321,25 @@ static void our_own_format_is_closed_and_reviewed(void **state)
         const char *ops;
         const char *text;
     } cases[] = {
-        { "[]", "verified: b-20261129T141502Z-9c1e07ab (1 files)" },
-        { "[{\"op\":\"set\",\"path\":[\"more\"],\"value\":1}]", "more" },
-        { "[{\"op\":\"set\",\"path\":[\"files\",0,\"bytes\"],\"value\":1}]", "bytes" },
-        { "[{\"op\":\"set\",\"path\":[\"baseline_id\"],\"value\":\"20261129T141502Z\"}]", "baseline_id" },
-        { "[{\"op\":\"set\",\"path\":[\"reviewed\",\"by\"],\"value\":\"\"}]", "a review needs" },
-        { "[{\"op\":\"set\",\"path\":[\"reviewed\",\"at\"],\"value\":\"yesterday\"}]", "a review needs" },
-        { "[{\"op\":\"del\",\"path\":[\"reviewed\",\"reason\"]}]", "a review needs" },
-        { "[{\"op\":\"del\",\"path\":[\"reviewed\"]}]", "a review needs" },
-        { "[{\"op\":\"set\",\"path\":[\"project\"],\"value\":\"r\"}]", "project" },
-        { "[{\"op\":\"set\",\"path\":[\"run\"],\"value\":\"x\"}]", "run" },
-        { "[{\"op\":\"set\",\"path\":[\"evidence_sha256\"],\"value\":\"x\"}]", "evidence_sha256" },
-        { "[{\"op\":\"set\",\"path\":[\"files\",0,\"path\"],\"value\":\"./s/1.json\"}]", "unsafe" },
-        { "[{\"op\":\"set\",\"path\":[\"files\",0,\"size\"],\"value\":1}]", "size changed" },
-        { "[{\"op\":\"set\",\"path\":[\"files\",0,\"size\"],\"value\":-1}]", "size" },
-        { "[{\"op\":\"set\",\"path\":[\"schema\"],\"value\":\"cleanrun-baseline/2\"}]", "unsupported" },
-        { "[{\"op\":\"set\",\"path\":[\"comparison_paths\"],\"value\":[]}]", "no comparison paths" },
+        {"[]", "verified: b-20261129T141502Z-9c1e07ab (1 files)"},
+        {"[{\"op\":\"set\",\"path\":[\"more\"],\"value\":1}]", "more"},
+        {"[{\"op\":\"set\",\"path\":[\"files\",0,\"bytes\"],\"value\":1}]", "bytes"},
+        {"[{\"op\":\"set\",\"path\":[\"baseline_id\"],\"value\":\"20261129T141502Z\"}]",
+         "baseline_id"},
+        {"[{\"op\":\"set\",\"path\":[\"reviewed\",\"by\"],\"value\":\"\"}]", "a review needs"},
+        {"[{\"op\":\"set\",\"path\":[\"reviewed\",\"at\"],\"value\":\"yesterday\"}]",
+         "a review needs"},
+        {"[{\"op\":\"del\",\"path\":[\"reviewed\",\"reason\"]}]", "a review needs"},
+        {"[{\"op\":\"del\",\"path\":[\"reviewed\"]}]", "a review needs"},
+        {"[{\"op\":\"set\",\"path\":[\"project\"],\"value\":\"r\"}]", "project"},
+        {"[{\"op\":\"set\",\"path\":[\"run\"],\"value\":\"x\"}]", "run"},
+        {"[{\"op\":\"set\",\"path\":[\"evidence_sha256\"],\"value\":\"x\"}]", "evidence_sha256"},
+        {"[{\"op\":\"set\",\"path\":[\"files\",0,\"path\"],\"value\":\"./s/1.json\"}]", "unsafe"},
+        {"[{\"op\":\"set\",\"path\":[\"files\",0,\"size\"],\"value\":1}]", "size changed"},
+        {"[{\"op\":\"set\",\"path\":[\"files\",0,\"size\"],\"value\":-1}]", "size"},
+        {"[{\"op\":\"set\",\"path\":[\"schema\"],\"value\":\"cleanrun-baseline/2\"}]",
+         "unsupported"},
+        {"[{\"op\":\"set\",\"path\":[\"comparison_paths\"],\"value\":[]}]", "no comparison paths"},
     };
 
     (void) state;
@@ -350,7 +365,7 @@ static void our_own_format_is_closed_and_reviewed(void **state)
 
 /* The shipped ones: each verifies, and no two of them are comparable. */
 
-static const char *const shipped[] = { "20260706T181609Z", "20260929T034251Z", "20260929T224805Z" };
+static const char *const shipped[] = {"20260706T181609Z", "20260929T034251Z", "20260929T224805Z"};
 
 static char *shipped_manifest(const char *id)
 {
@@ -397,9 +412,20 @@ static void shipped_baselines_refuse_one_another(void **state)
     }
     for (size_t i = 0; i < ARRAY_LEN(shipped); i++)
         for (size_t k = 0; k < ARRAY_LEN(shipped); k++) {
-            const char *const argv[] = { "audit",  "--definition", definition, "--gate",
-                                         "call-setup-2k", "--baseline", trees[i], "--baseline-manifest",
-                                         manifests[i], "--current", trees[k], "--json", "-", NULL };
+            const char *const argv[] = {"audit",
+                                        "--definition",
+                                        definition,
+                                        "--gate",
+                                        "call-setup-2k",
+                                        "--baseline",
+                                        trees[i],
+                                        "--baseline-manifest",
+                                        manifests[i],
+                                        "--current",
+                                        trees[k],
+                                        "--json",
+                                        "-",
+                                        NULL};
             struct command_result r;
             cJSON *document = NULL;
 
@@ -409,7 +435,8 @@ static void shipped_baselines_refuse_one_another(void **state)
             document = parse(r.out);
             assert_null(json_get(document, "comparisons")->child);
             if (i != k)
-                assert_non_null(strstr(r.out, "/environment/total_ram_gb")); /* the machine itself differs */
+                /* the machine itself differs */
+                assert_non_null(strstr(r.out, "/environment/total_ram_gb"));
             json_free(document);
             command_result_fini(&r);
         }
@@ -426,8 +453,8 @@ static void json_tells_the_same(void **state)
     char *manifest = test_path("tests/data/rvoip/baselines/20260929T034251Z/manifest.json");
     char *dir = test_dir_new();
     char *broken = test_join(dir, "manifest.json");
-    const char *const good[] = { "verify", manifest, "--json", NULL };
-    const char *const bad[] = { "verify", broken, "--json", NULL };
+    const char *const good[] = {"verify", manifest, "--json", NULL};
+    const char *const bad[] = {"verify", broken, "--json", NULL};
     struct command_result r;
     cJSON *document = NULL;
 
@@ -455,7 +482,7 @@ static void what_is_not_there_exits_2(void **state)
 {
     char *dir = test_dir_new();
     char *manifest = test_join(dir, "none.json");
-    const char *const no_out[] = { "package", manifest, NULL };
+    const char *const no_out[] = {"package", manifest, NULL};
     struct command_result r;
 
     (void) state;

@@ -116,8 +116,7 @@ static void assert_fault(const struct test_run *r, const char *words)
     const cJSON *fault = NULL;
     bool found = false;
 
-    cJSON_ArrayForEach(fault, json_get(j, "faults"))
-    {
+    cJSON_ArrayForEach(fault, json_get(j, "faults")) {
         found = found || strstr(fault->valuestring, words) != NULL;
     }
     if (!found)
@@ -162,8 +161,7 @@ static void run_without_baseline_is_evidence_and_non_comparable(void **state)
     bool libc = false;
     const cJSON *mapped = NULL;
 
-    cJSON_ArrayForEach(mapped, json_get(json_get(m, "executable"), "mapped"))
-    {
+    cJSON_ArrayForEach(mapped, json_get(json_get(m, "executable"), "mapped")) {
         libc = libc || strstr(text_at(mapped, "name"), "libc.so") != NULL;
         assert_null(strstr(text_at(mapped, "name"), p.repo));
     }
@@ -800,8 +798,7 @@ static void run_ends_what_a_killed_runner_left(void **state)
     cJSON *j = cJSON_Parse(r.out);
 
     snprintf(word, sizeof word, "(%s)", number);
-    cJSON_ArrayForEach(row, json_get(j, "checks"))
-    {
+    cJSON_ArrayForEach(row, json_get(j, "checks")) {
         if (strcmp(json_get(row, "name")->valuestring, "leftovers") != 0)
             continue;
         assert_string_equal(json_get(row, "state")->valuestring, "bad");

@@ -1,5 +1,6 @@
-/* What a first user gets wrong: a definition whose mistake only the build or the start shows, a repository that is no
- * source yet, a first run that nothing could be compared with. Each is refused with its place and its way out. */
+/* What a first user gets wrong: a definition whose mistake only the build or the start shows, a
+ * repository that is no source yet, a first run that nothing could be compared with. Each is
+ * refused with its place and its way out. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,7 +33,9 @@ static void refused(const char *from, const char *to, const char *words)
     char *out;
 
     changed(&p, from, to);
-    project_cleanrun(&p, (const char *const[]){"run", "g", "--out", (out = project_out(&p, "")), NULL}, NULL, &r);
+    project_cleanrun(&p,
+                     (const char *const[]){"run", "g", "--out", (out = project_out(&p, "")), NULL},
+                     NULL, &r);
     out[strlen(out) - 1] = '\0';
     assert_told(&r, 2, words);
     assert_int_equal(stat(out, &st), -1);
@@ -45,23 +48,31 @@ static void mistakes_of_the_definition_are_told_with_their_place(void **state)
 {
     (void) state;
     refused("path: workload}", "path: build/workload}",
-            "cleanrun.yaml:8:32: the build left no 'workload', the program that build.executable names");
-    refused("path: workload}", "path: workload.c}", "cleanrun.yaml:8:32: 'workload.c' is not executable");
+            "cleanrun.yaml:8:32: the build left no 'workload', the program that build.executable "
+            "names");
+    refused("path: workload}", "path: workload.c}",
+            "cleanrun.yaml:8:32: 'workload.c' is not executable");
     refused("command: [cc,", "command: [no-such-compiler,",
             "cleanrun.yaml:7:7: no program 'no-such-compiler'");
     refused("toolchain: [cc,", "toolchain: [no-such-compiler,",
             "cleanrun.yaml:9:7: build.toolchain: no program 'no-such-compiler'");
     refused("command: ['{executable}', ok", "command: [no-such-runner, '{executable}', ok",
             "cleanrun.yaml:13:7: no program 'no-such-runner'");
-    refused("    phases:\n", "    conditioning:\n      - {name: warm, command: [no-such-step]}\n    phases:\n",
+    refused("    phases:\n",
+            "    conditioning:\n      - {name: warm, command: [no-such-step]}\n    phases:\n",
             "cleanrun.yaml:17:22: no program 'no-such-step'");
     refused("    phases:\n",
-            "    conditioning:\n      - {name: warm, command: [cc], proof: {report: w.json, equal: ['/a/*', /b]}}\n    phases:\n",
+            "    conditioning:\n      - {name: warm, command: [cc], proof: {report: w.json, equal: "
+            "['/a/*', /b]}}\n    phases:\n",
             "cleanrun.yaml:17:61: conditioning step 'warm': '/a/*' names more than one value");
-    refused("worse: higher,", "worse: lower, floor: 5,", "cleanrun.yaml:30:67: a gated metric that is worse when lower can't have a floor");
-    refused("gated: true}\n", "gated: true}\n        - {path: /results/n, unit: items, worse: higher, tolerance_pct: 1}\n",
+    refused("worse: higher,", "worse: lower, floor: 5,",
+            "cleanrun.yaml:30:67: a gated metric that is worse when lower can't have a floor");
+    refused("gated: true}\n",
+            "gated: true}\n        - {path: /results/n, unit: items, worse: higher, tolerance_pct: "
+            "1}\n",
             "cleanrun.yaml:31:12: '/results/n' is listed twice");
-    refused("      report: s/p.json\n", "      report: s/p.json\n      workdir: no/such\n", "no/such");
+    refused("      report: s/p.json\n", "      report: s/p.json\n      workdir: no/such\n",
+            "no/such");
     refused("      report: s/p.json\n", "      report: s/p.json\n      workdir: ../x\n",
             "'../x' must lie below the root of the source");
 }
@@ -146,14 +157,16 @@ static void a_foreign_owner_is_told_gits_remedy(void **state)
     project_free(&p);
 }
 
-/* A run that passes, and the reasons why it is no baseline, as text and as JSON; words NULL: it could be one. */
+/* A run that passes, and the reasons why it is no baseline, as text and as JSON; words NULL: it
+ * could be one. */
 static void first_run(const char *from, const char *to, const char *code, const char *words)
 {
     struct project p;
     struct test_run r;
 
     changed(&p, from, to);
-    project_git(&p, (const char *const[]){"commit", "-q", "-a", "--allow-empty", "-m", "mistake", NULL});
+    project_git(
+        &p, (const char *const[]){"commit", "-q", "-a", "--allow-empty", "-m", "mistake", NULL});
     project_cleanrun(&p, (const char *const[]){"run", "g", "--at", "HEAD", NULL}, NULL, &r);
     assert_told(&r, 3, words ? words : "to propose this run as one");
     if (words) {
@@ -164,7 +177,8 @@ static void first_run(const char *from, const char *to, const char *code, const 
         assert_null(strstr(r.err, "could not be"));
     }
     test_run_fini(&r);
-    project_cleanrun(&p, (const char *const[]){"run", "g", "--at", "HEAD", "--json", NULL}, NULL, &r);
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--at", "HEAD", "--json", NULL}, NULL,
+                     &r);
     assert_int_equal(r.code, 3);
     cJSON *j = NULL;
     struct err e = ERR_INIT;
@@ -186,10 +200,12 @@ static void a_first_run_that_could_not_be_a_baseline_says_why(void **state)
 {
     (void) state;
     first_run("path: /results/n,", "path: /results/n,", NULL, NULL);
-    first_run("path: /results/n,", "path: /results/typo,", "NC-METRIC-MISSING", "is missing in this run");
-    first_run("{path: /load/rate, require: required}", "{path: /load/typo, require: required}", "NC-IDENTITY-MISSING",
-              "/load/typo is unknown in this run");
-    first_run("      allocator: malloc\n", "", "NC-IDENTITY-MISSING", "Allocator is unknown in this run");
+    first_run("path: /results/n,", "path: /results/typo,", "NC-METRIC-MISSING",
+              "is missing in this run");
+    first_run("{path: /load/rate, require: required}", "{path: /load/typo, require: required}",
+              "NC-IDENTITY-MISSING", "/load/typo is unknown in this run");
+    first_run("      allocator: malloc\n", "", "NC-IDENTITY-MISSING",
+              "Allocator is unknown in this run");
     first_run("path: /results/n,", "path: /load,", "NC-METRIC-INVALID", "is object, not a number");
 }
 
@@ -360,11 +376,12 @@ static void init_knows_what_cargo_builds_a_target_with(void **state)
     project_free(&p);
 }
 
-static const char printing_program[] = "#include <stdio.h>\n"
-                                       "int main(void)\n"
-                                       "{\n"
-                                       "    return printf(\"{\\\"size\\\": 7, \\\"cost\\\": 1.5}\\n\") < 0;\n"
-                                       "}\n";
+static const char printing_program[] =
+    "#include <stdio.h>\n"
+    "int main(void)\n"
+    "{\n"
+    "    return printf(\"{\\\"size\\\": 7, \\\"cost\\\": 1.5}\\n\") < 0;\n"
+    "}\n";
 
 static void edit(char **text, const char *from, const char *to)
 {
@@ -377,13 +394,15 @@ static void edit(char **text, const char *from, const char *to)
     *text = made;
 }
 
-/* From a Makefile and a program that prints its report to a comparison, with names edited and nothing else. */
+/* From a Makefile and a program that prints its report to a comparison, with names edited and
+ * nothing else. */
 static void what_init_writes_is_measured_and_compared(void **state)
 {
     static const char *const add[] = {"add", ".", NULL};
     static const char *const commit[] = {"commit", "-q", "-m", "gate", NULL};
-    static const char *const examples[] = {"# exact:", "# - {path: /resources/peak",
-                                           "# sampling: {", "# phases: {", "# windows:",  "#   steady:"};
+    static const char *const examples[] = {"# exact:",      "# - {path: /resources/peak",
+                                           "# sampling: {", "# phases: {",
+                                           "# windows:",    "#   steady:"};
     struct project p;
     struct test_run r;
 
@@ -395,7 +414,8 @@ static void what_init_writes_is_measured_and_compared(void **state)
     assert_int_equal(unlink(ignore), 0);
     test_write_text(p.repo, "prog.c", printing_program);
     test_write_text(p.repo, "Makefile", "prog: prog.c\n\tcc -O1 -o $@ $<\n");
-    project_cleanrun(&p, (const char *const[]){"init", "--gate", "first", "--target", "prog", NULL}, NULL, &r);
+    project_cleanrun(&p, (const char *const[]){"init", "--gate", "first", "--target", "prog", NULL},
+                     NULL, &r);
     assert_told(&r, 0, "echo /prog >>.gitignore");
     test_run_fini(&r);
     test_write_text(p.repo, ".gitignore", "/prog\n"); /* as told */

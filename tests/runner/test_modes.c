@@ -107,8 +107,7 @@ static void snapshots_are_taken_at_the_named_markers(const char *mode)
     check_snapshot(list->child, "begin");
     check_snapshot(list->child->next, "window_start");
     assert_true(number(list->child->next, "elapsed_ms") - number(list->child, "elapsed_ms") >= 20);
-    cJSON_ArrayForEach(file, json_get(m, "files"))
-    {
+    cJSON_ArrayForEach(file, json_get(m, "files")) {
         if (!strcmp(json_get(file, "path")->valuestring, "profile/snapshots.json"))
             role = json_get(file, "role")->valuestring;
     }
@@ -160,8 +159,7 @@ static void memory_is_looked_at_and_dumped_by_the_clock(void **state)
     cJSON *j = read_json(&p, "profile/snapshots.json"), *m = read_json(&p, "manifest.json");
 
     assert_int_equal(number(j, "every_ms"), 150);
-    cJSON_ArrayForEach(s, json_get(j, "snapshots"))
-    {
+    cJSON_ArrayForEach(s, json_get(j, "snapshots")) {
         bool by_clock = cJSON_IsNull(json_get(s, "phase"));
 
         timed += by_clock;
@@ -173,8 +171,7 @@ static void memory_is_looked_at_and_dumped_by_the_clock(void **state)
     }
     assert_true(timed >= 2);
     assert_int_equal(named, 1);
-    cJSON_ArrayForEach(file, json_get(m, "files"))
-    {
+    cJSON_ArrayForEach(file, json_get(m, "files")) {
         if (strncmp(json_get(file, "path")->valuestring, "profile/heap.", 13) != 0)
             continue;
         assert_string_equal(json_get(file, "role")->valuestring, "profile");
@@ -202,8 +199,7 @@ static void snapshots_tell_the_profiler_from_the_program(void **state)
     cJSON *j = read_json(&p, "profile/snapshots.json");
     const cJSON *s = json_get(j, "snapshots")->child;
 
-    cJSON_ArrayForEach(process, json_get(s, "processes"))
-    {
+    cJSON_ArrayForEach(process, json_get(s, "processes")) {
         bool is = cJSON_IsTrue(json_get(process, "measured"));
 
         measured += is;
@@ -406,26 +402,26 @@ static void known_tools_need_no_command(void **state)
     project_free(&p);
 }
 
-/* A stand-in for a profiler: notes its words, leaves what the real one leaves, starts the program. */
+/* A stand-in for a profiler: notes its words, leaves what the real one leaves, starts the program.
+ */
 static void make_tool(const char *dir, const char *name)
 {
-    static const char script[] =
-        "#!/bin/sh\n"
-        "printf '%s\\n' \"$@\" > \"$0.argv\"\n"
-        "while [ $# -gt 0 ]; do\n"
-        "  case $1 in\n"
-        "    -o | --output) out=$2; shift ;;\n"
-        "    --) shift; break ;;\n"
-        "    /*) break ;;\n"
-        "  esac\n"
-        "  shift\n"
-        "done\n"
-        "case $out in\n"
-        "  *.trace) /bin/mkdir \"$out\" && out=$out/form.template ;;\n"
-        "  */heaptrack) out=$out.zst ;;\n"
-        "esac\n"
-        "echo captured > \"$out\" || exit 8\n"
-        "exec \"$@\"\n";
+    static const char script[] = "#!/bin/sh\n"
+                                 "printf '%s\\n' \"$@\" > \"$0.argv\"\n"
+                                 "while [ $# -gt 0 ]; do\n"
+                                 "  case $1 in\n"
+                                 "    -o | --output) out=$2; shift ;;\n"
+                                 "    --) shift; break ;;\n"
+                                 "    /*) break ;;\n"
+                                 "  esac\n"
+                                 "  shift\n"
+                                 "done\n"
+                                 "case $out in\n"
+                                 "  *.trace) /bin/mkdir \"$out\" && out=$out/form.template ;;\n"
+                                 "  */heaptrack) out=$out.zst ;;\n"
+                                 "esac\n"
+                                 "echo captured > \"$out\" || exit 8\n"
+                                 "exec \"$@\"\n";
     char *path = test_join(dir, name);
 
     test_write_text(dir, name, script);
@@ -483,7 +479,8 @@ static void known_tools_are_called_as_they_want_it(void **state)
 
         assert_int_equal(mkdir(tools, 0755), 0);
         make_tool(tools, rows[i].program);
-        char *nothing = test_join(tools, "true"); /* what a trial captures; no other program is there */
+        /* what a trial captures; no other program is there */
+        char *nothing = test_join(tools, "true");
 
         assert_int_equal(symlink("/bin/true", nothing), 0);
         free(nothing);
@@ -573,7 +570,8 @@ static void markers_that_stand_in_the_report_are_not_awaited(void **state)
     project_free(&p);
 }
 
-/* A diagnostic run is compared with nothing: it keeps no snapshot, so it names no baseline, and can be sealed. */
+/* A diagnostic run is compared with nothing: it keeps no snapshot, so it names no baseline, and can
+ * be sealed. */
 static void a_diagnostic_run_names_no_baseline(void **state)
 {
     struct project p;
@@ -584,15 +582,16 @@ static void a_diagnostic_run_names_no_baseline(void **state)
     (void) state;
     project_new(&p, "ok", "    modes:\n      memory: {snapshots: [begin]}\n");
     measure(&p, "clean", 3, NULL);
-    char *base = test_join(p.dir, "base"), *out = project_out(&p, ""), *manifest = test_join(base, "manifest.json");
+    char *base = test_join(p.dir, "base"), *out = project_out(&p, ""),
+         *manifest = test_join(base, "manifest.json");
 
     assert_int_equal(rename(out, base), 0);
     char *text = test_read_path(manifest, &len);
     struct digest d = digest_of(text, len);
 
     digest_hex(&d, hex);
-    const char *const args[] = {"--mode",  "memory",            "--baseline", base,
-                                "--baseline-sha256", hex, NULL};
+    const char *const args[] = {"--mode", "memory", "--baseline", base, "--baseline-sha256",
+                                hex,      NULL};
 
     project_measure(&p, args, &r);
     if (r.code != 7)
@@ -604,7 +603,8 @@ static void a_diagnostic_run_names_no_baseline(void **state)
     assert_true(cJSON_IsNull(json_get(m, "baseline")));
     assert_false(exists(&p, "baseline"));
     cJSON_Delete(m);
-    char *keys = test_join(p.dir, "keys"), *key = test_join(keys, "key.pem"), *archive = test_join(p.dir, "a.tar");
+    char *keys = test_join(p.dir, "keys"), *key = test_join(keys, "key.pem"),
+         *archive = test_join(p.dir, "a.tar");
     const char *const gen[] = {"key", "gen", "--out", keys, NULL};
     const char *const seal[] = {"seal", out, "--key", key, "--out", archive, NULL};
 

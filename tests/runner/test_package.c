@@ -186,8 +186,7 @@ static void every_evidence_row_of_the_seed(void **state)
     const cJSON *row = NULL;
     size_t known = 0;
 
-    cJSON_ArrayForEach(row, cases)
-    {
+    cJSON_ArrayForEach(row, cases) {
         const char *id = json_get(row, "id")->valuestring;
         bool found =
             strcmp(id, "EVI-01") == 0 || strcmp(id, "EVI-11") == 0 || strcmp(id, "EVI-13") == 0;
@@ -577,8 +576,7 @@ static void every_shortcoming_is_told(void **state)
         MUST(json_parse(result.out, strlen(result.out), NULL, &j, E));
         assert_string_equal(text_at(j, "/verdict"), "REFUSED");
         assert_string_equal(text_at(j, "/shortcomings/0/code"), "status");
-        cJSON_ArrayForEach(row, json_get(j, "shortcomings"))
-        {
+        cJSON_ArrayForEach(row, json_get(j, "shortcomings")) {
             n++;
         }
         assert_true(n >= 4); /* status, acceptance, acceptance now, the report's source */

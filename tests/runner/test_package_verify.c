@@ -19,8 +19,9 @@
 #include "tests/runner/run_command.h"
 
 /* Rows about the seed's own inventory, in our words: test_attestation.c. */
-static const char *const rows_elsewhere[] = {"ATT-03", "ATT-08", "ATT-10", "ATT-15", "ATT-20", "ATT-21",
-                                             "ATT-28", "ATT-38", "ATT-40", "ATT-41", "ATT-45", "ATT-50"};
+static const char *const rows_elsewhere[] = {"ATT-03", "ATT-08", "ATT-10", "ATT-15",
+                                             "ATT-20", "ATT-21", "ATT-28", "ATT-38",
+                                             "ATT-40", "ATT-41", "ATT-45", "ATT-50"};
 enum { ATTESTATION_ROWS = 32 };
 
 struct fixtures {
@@ -75,7 +76,7 @@ static void file_changed(const struct release *r)
 static void definition_rewritten(const struct release *r)
 {
     packages_rewrite(r, "/definition/policy_sha256",
-            "\"0000000000000000000000000000000000000000000000000000000000000000\"");
+                     "\"0000000000000000000000000000000000000000000000000000000000000000\"");
 }
 
 static void result_emptied(const struct release *r)
@@ -96,7 +97,8 @@ static void runs_emptied(const struct release *r)
 /* The executable is there, but the index says that it is not, consistently. */
 static void absence_claimed(const struct release *r)
 {
-    packages_rewrite(r, "/executable", "{\"status\":\"absent\",\"reason\":\"no --executable was given\"}");
+    packages_rewrite(r, "/executable",
+                     "{\"status\":\"absent\",\"reason\":\"no --executable was given\"}");
     packages_rewrite(r, "/eligibility/no_skips", "false");
 }
 
@@ -207,8 +209,7 @@ static void every_attestation_row_is_replayed(void **state)
     const cJSON *row = NULL;
     size_t rows = 0;
 
-    cJSON_ArrayForEach(row, cases)
-    {
+    cJSON_ArrayForEach(row, cases) {
         const char *id = json_get(row, "id")->valuestring;
         const char *what = json_get(row, "situation")->valuestring;
 
@@ -308,7 +309,8 @@ static void ATT_18_a_missing_run_is_whole_but_not_eligible(void **state)
     packages_expect_exit("three", r.out, require_three, 4);
     /* Two runs that say two were enough: only the count that the verifier asks for tells. */
     packages_rewrite(&r, "/required_count", "2");
-    packages_expect_invalid("fewer required", r.out, "sections", "'status' is not what the files give");
+    packages_expect_invalid("fewer required", r.out, "sections",
+                            "'status' is not what the files give");
     release_free(&r);
 }
 
@@ -388,7 +390,8 @@ static void ATT_33_what_was_skipped_is_said_and_counts_when_demanded(void **stat
     packages_expect_exit("ATT-33 pass", r.out, require_pass, 0);
 
     packages_rewrite(&r, "/executable/reason", "\"\"");
-    packages_expect_invalid("empty reason", r.out, "index", "'executable' is absent without a reason");
+    packages_expect_invalid("empty reason", r.out, "index",
+                            "'executable' is absent without a reason");
     packages_rewrite(&r, "/executable/reason", NULL);
     packages_expect_invalid("no reason", r.out, "index", "'executable' is absent without a reason");
     packages_rewrite(&r, "/executable/reason", "\"lost\"");
@@ -411,7 +414,7 @@ static void a_consistent_forgery_is_still_found(void **state)
     release_edit_manifest(run, NULL, NULL);
     packages_relist(&r);
     packages_expect_invalid("report", r.out, "runs",
-                   "acceptance.json does not say what the run's own files give");
+                            "acceptance.json does not say what the run's own files give");
     free(run);
     release_free(&r);
 
@@ -438,14 +441,16 @@ static void a_consistent_forgery_is_still_found(void **state)
     }
     packages_relist(&r);
     packages_rewrite(&r, "/run_count", "2");
-    packages_expect_invalid("run taken out", r.out, "sections", "'status' is not what the files give");
+    packages_expect_invalid("run taken out", r.out, "sections",
+                            "'status' is not what the files give");
     release_free(&r);
 
     /* The judging definition loosened: its digest is in the index. */
     packages_copy(&f->plain, &r);
     release_edit(r.out, "definition.json", "/policy/accept/limits/0/value", "1");
     packages_relist(&r);
-    packages_expect_invalid("definition", r.out, "sections", "'definition' is not what the files give");
+    packages_expect_invalid("definition", r.out, "sections",
+                            "'definition' is not what the files give");
     release_free(&r);
 }
 
@@ -581,7 +586,8 @@ static void what_can_not_be_read_is_exit_2(void **state)
     j = packages_verify(f->plain.out, bad_key, &code);
     assert_null(j);
     assert_int_equal(code, 2);
-    j = packages_verify(f->plain.repo, NULL, &code); /* a directory that is no package is a broken one */
+    /* a directory that is no package is a broken one */
+    j = packages_verify(f->plain.repo, NULL, &code);
     assert_int_equal(code, 5);
     json_free(j);
 }
@@ -599,8 +605,7 @@ static void tree_hash_is_the_seeds(void **state)
     int fd = -1;
 
     (void) state;
-    cJSON_ArrayForEach(file, json_get(v, "files"))
-    {
+    cJSON_ArrayForEach(file, json_get(v, "files")) {
         uint8_t bytes[8];
         size_t len = strlen(file->valuestring) / 2;
 

@@ -296,8 +296,7 @@ static void doctor_names_the_unfit(void **state)
     test_write_text(dir, "proc/loadavg", "9.00 1 1 1/1 1\n");
     assert_int_equal(sysroot_open(dir, &root, &e), 0);
     assert_int_equal(host_fitness(&root, NULL, &rows, &e), 0);
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         if (!strcmp(json_get(row, "name")->valuestring, "governor"))
             governor = json_get(row, "state")->valuestring;
         if (!strcmp(json_get(row, "name")->valuestring, "load"))

@@ -122,7 +122,8 @@ static void mistakes_are_usage_with_a_suggestion(void **state)
     assert_said(&s, 2, NULL, "did you mean 'exit-codes'?");
     said_fini(&s);
     SAY(&s, "help", "XYZ");
-    assert_said(&s, 2, NULL, "no topic 'XYZ'\ntopics: exit-codes environment identity reasons definition");
+    assert_said(&s, 2, NULL,
+                "no topic 'XYZ'\ntopics: exit-codes environment identity reasons definition");
     said_fini(&s);
     SAY(&s, "help", "key", "bogus");
     assert_said(&s, 2, NULL, "no topic 'key bogus'");
@@ -189,7 +190,8 @@ static void completion_is_bash_that_knows_every_option(void **state)
 
     test_run(check, NULL, NULL, NULL, &r);
     assert_int_equal(r.code, 0);
-    assert_string_equal(r.out, "1 run\n2 gen show\n3 --baseline --baseline-sha256 --baseline-key\n");
+    assert_string_equal(r.out,
+                        "1 run\n2 gen show\n3 --baseline --baseline-sha256 --baseline-key\n");
     test_run_fini(&r);
     said_fini(&s);
     SAY(&s, "completion", "fish");
@@ -289,22 +291,28 @@ static void check_tells_where_a_definition_is_wrong(void **state)
     assert_said(&s, 2, NULL, "cleanrun.yaml:4:5");
     assert_non_null(strstr(s.err, "did you mean 'class'"));
     said_fini(&s);
-    test_write_text(dir, "cleanrun.yaml", DEFINITION("app", "toolchain: [cc, --version]", "gated: false"));
+    test_write_text(dir, "cleanrun.yaml",
+                    DEFINITION("app", "toolchain: [cc, --version]", "gated: false"));
     SAY(&s, "check", file);
     assert_said(&s, 2, NULL, "cleanrun.yaml:11:7: at least one metric must be gated");
     said_fini(&s);
-    test_write_text(dir, "cleanrun.yaml", DEFINITION("/usr/bin/app", "toolchain: [cc, --version]", "gated: true"));
+    test_write_text(dir, "cleanrun.yaml",
+                    DEFINITION("/usr/bin/app", "toolchain: [cc, --version]", "gated: true"));
     SAY(&s, "check", file);
-    assert_said(&s, 2, NULL, "cleanrun.yaml:6:32: '/usr/bin/app' must lie below the root of the source");
+    assert_said(&s, 2, NULL,
+                "cleanrun.yaml:6:32: '/usr/bin/app' must lie below the root of the source");
     said_fini(&s);
-    test_write_text(dir, "cleanrun.yaml", DEFINITION("a/../../app", "toolchain: [cc, --version]", "gated: true"));
+    test_write_text(dir, "cleanrun.yaml",
+                    DEFINITION("a/../../app", "toolchain: [cc, --version]", "gated: true"));
     SAY(&s, "check", file);
     assert_said(&s, 2, NULL, "'a/../../app' must lie below the root of the source");
     said_fini(&s);
     /* Sound, but no run of it could be compared. */
-    test_write_text(dir, "cleanrun.yaml", DEFINITION("..app/b..c", "allocator: malloc", "gated: true"));
+    test_write_text(dir, "cleanrun.yaml",
+                    DEFINITION("..app/b..c", "allocator: malloc", "gated: true"));
     SAY(&s, "check", file);
-    assert_said(&s, 0, "experiment ", "cleanrun.yaml:5:5: warning: gate g: build.toolchain is missing");
+    assert_said(&s, 0, "experiment ",
+                "cleanrun.yaml:5:5: warning: gate g: build.toolchain is missing");
     assert_null(strstr(s.err, "build.allocator"));
     assert_non_null(strstr(s.err, "cleanrun.yaml:14:5: warning: gate g: accept holds no check"));
     said_fini(&s);

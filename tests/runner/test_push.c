@@ -494,8 +494,7 @@ static const char *row_text(const cJSON *document, const char *name, const char 
 {
     const cJSON *row = NULL;
 
-    cJSON_ArrayForEach(row, json_get(document, "checks"))
-    {
+    cJSON_ArrayForEach(row, json_get(document, "checks")) {
         const cJSON *v = json_get(row, key);
 
         if (strcmp(json_get(row, "name")->valuestring, name) == 0)

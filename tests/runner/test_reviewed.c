@@ -152,8 +152,9 @@ static void text_names_policy_metric_and_limit(void **state)
 
     project_change(&p, "workload.c", "\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 5, \\\"errors");
     project_change(&p, "cleanrun.yaml", "tolerance_pct: 10", "tolerance_pct: 90");
-    const char *const args[] = {"run",   "g",          "--at", "HEAD",              "--out", out,
-                                "--baseline", base, "--baseline-sha256", hex,     NULL};
+    const char *const args[] = {
+        "run", "g", "--at", "HEAD", "--out", out, "--baseline", base, "--baseline-sha256",
+        hex,   NULL};
 
     project_cleanrun(&p, args, NULL, &r);
     assert_int_equal(r.code, 1);

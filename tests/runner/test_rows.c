@@ -1,7 +1,8 @@
 /*
- * No row of the seed's cases.json is forgotten. Most areas are replayed by a test that walks all rows of its area and fails
- * at one it does not know; it must really read the list and name the area. The rows of the others are about commands with
- * fixtures of their own: each is named here with its test.
+ * No row of the seed's cases.json is forgotten. Most areas are replayed by a test that walks all
+ * rows of its area and fails at one it does not know; it must really read the list and name the
+ * area. The rows of the others are about commands with fixtures of their own: each is named here
+ * with its test.
  */
 #include "tests/lib/support.h"
 
@@ -19,16 +20,16 @@ struct area {
 };
 
 static const struct area areas[] = {
-    { "audit", "AUD-", 41, "tests/runner/test_cmd_audit.c" },
-    { "acceptance", "ACC-", 41, "tests/experiment/test_acceptance_cases.c" },
-    { "baseline", "BAS-", 13, "tests/runner/test_cmd_baseline.c" },
-    { "evidence", "EVI-", 16, "tests/runner/test_package.c" },
-    { "attestation", "ATT-", 32, "tests/runner/test_package_verify.c" },
-    { "soak-metrics", "MET-", 8, "tests/experiment/test_soak_reports.c" },
-    { "soak-rss", "SOK-", 6, "tests/experiment/test_soak.c" },
-    { "artifact", "ART-", 5, NULL },
-    { "runner", "RUN-", 11, NULL },
-    { "fingerprint", "FPR-", 5, NULL },
+    {"audit", "AUD-", 41, "tests/runner/test_cmd_audit.c"},
+    {"acceptance", "ACC-", 41, "tests/experiment/test_acceptance_cases.c"},
+    {"baseline", "BAS-", 13, "tests/runner/test_cmd_baseline.c"},
+    {"evidence", "EVI-", 16, "tests/runner/test_package.c"},
+    {"attestation", "ATT-", 32, "tests/runner/test_package_verify.c"},
+    {"soak-metrics", "MET-", 8, "tests/experiment/test_soak_reports.c"},
+    {"soak-rss", "SOK-", 6, "tests/experiment/test_soak.c"},
+    {"artifact", "ART-", 5, NULL},
+    {"runner", "RUN-", 11, NULL},
+    {"fingerprint", "FPR-", 5, NULL},
 };
 
 #define ARTIFACT "tests/runner/test_artifact.c"
@@ -42,41 +43,41 @@ static const struct {
     const char *file;
     const char *test;
 } named[] = {
-    { "ART-01", ARTIFACT, "repeated_messages_and_plain_text_are_fine" },
-    { "ART-03", ARTIFACT, "anything_but_one_executable_is_refused" },
-    { "ART-05", ARTIFACT, "only_regular_executable_elf_files_are_opened" },
-    { "ART-06", ARTIFACT, "anything_but_one_executable_is_refused" },
-    { "ART-08", ARTIFACT, "lines_that_are_no_object_are_refused" },
-    { "RUN-01", RUN, "run_against_a_baseline_is_ok" },
-    { "RUN-03", RUN, "run_against_a_baseline_is_ok" },
-    { "RUN-05", RUN, "run_refuses_overrides_before_any_build" },
-    { "RUN-06", RUN, "run_refuses_overrides_before_any_build" },
-    { "RUN-08", RUN, "run_refuses_overrides_before_any_build" },
-    { "RUN-10", RUN, "run_refuses_overrides_before_any_build" },
-    { "RUN-11", RUN, "run_refuses_overrides_before_any_build" },
-    { "RUN-13", RUN, "run_fails_without_a_report" },
-    { "RUN-15", RUN, "run_fails_when_the_source_is_edited_meanwhile" },
-    { "RUN-16", RUN, "run_fails_without_required_markers" },
-    { "RUN-18", PLAN, "release_profile_must_be_exactly_the_expected_one" },
-    { "FPR-01", SOURCE, "seed_vectors_are_reproduced" },
-    { "FPR-03", SOURCE, "seed_vectors_are_reproduced" },
-    { "FPR-05", SOURCE, "seed_vectors_are_reproduced" },
-    { "FPR-06", SOURCE, "seed_vectors_are_reproduced" },
-    { "FPR-08", SOURCE, "seed_vectors_are_reproduced" },
+    {"ART-01", ARTIFACT, "repeated_messages_and_plain_text_are_fine"},
+    {"ART-03", ARTIFACT, "anything_but_one_executable_is_refused"},
+    {"ART-05", ARTIFACT, "only_regular_executable_elf_files_are_opened"},
+    {"ART-06", ARTIFACT, "anything_but_one_executable_is_refused"},
+    {"ART-08", ARTIFACT, "lines_that_are_no_object_are_refused"},
+    {"RUN-01", RUN, "run_against_a_baseline_is_ok"},
+    {"RUN-03", RUN, "run_against_a_baseline_is_ok"},
+    {"RUN-05", RUN, "run_refuses_overrides_before_any_build"},
+    {"RUN-06", RUN, "run_refuses_overrides_before_any_build"},
+    {"RUN-08", RUN, "run_refuses_overrides_before_any_build"},
+    {"RUN-10", RUN, "run_refuses_overrides_before_any_build"},
+    {"RUN-11", RUN, "run_refuses_overrides_before_any_build"},
+    {"RUN-13", RUN, "run_fails_without_a_report"},
+    {"RUN-15", RUN, "run_fails_when_the_source_is_edited_meanwhile"},
+    {"RUN-16", RUN, "run_fails_without_required_markers"},
+    {"RUN-18", PLAN, "release_profile_must_be_exactly_the_expected_one"},
+    {"FPR-01", SOURCE, "seed_vectors_are_reproduced"},
+    {"FPR-03", SOURCE, "seed_vectors_are_reproduced"},
+    {"FPR-05", SOURCE, "seed_vectors_are_reproduced"},
+    {"FPR-06", SOURCE, "seed_vectors_are_reproduced"},
+    {"FPR-08", SOURCE, "seed_vectors_are_reproduced"},
     /* Rows that the walk over their area leaves to another file. */
-    { "MET-03", "tests/runner/test_package.c", "every_evidence_row_of_the_seed" },
-    { "ATT-03", ATTESTATION, "ATT_03_a_configuration_is_bound_by_its_canonical_hash" },
-    { "ATT-08", ATTESTATION, "ATT_08_an_input_from_elsewhere_is_named_and_hashed" },
-    { "ATT-10", ATTESTATION, "ATT_10_a_reason_without_absence_is_refused" },
-    { "ATT-15", ATTESTATION, "ATT_15_a_compared_run_needs_its_baseline" },
-    { "ATT-20", ATTESTATION, "ATT_20_a_run_under_its_minimum_is_whole_but_not_eligible" },
-    { "ATT-21", ATTESTATION, "ATT_21_a_report_of_other_settings_is_whole_but_not_eligible" },
-    { "ATT-28", ATTESTATION, "ATT_28_a_run_that_lacks_a_required_part_is_named" },
-    { "ATT-38", ATTESTATION, "ATT_38_a_complete_package_is_eligible_for_everything" },
-    { "ATT-40", ATTESTATION, "ATT_40_a_pass_without_its_comparison_is_incomplete" },
-    { "ATT-41", ATTESTATION, "ATT_41_a_pass_without_its_report_is_refused" },
-    { "ATT-45", ATTESTATION, "ATT_45_a_failed_package_leaves_the_last_good_one" },
-    { "ATT-50", ATTESTATION, "ATT_50_a_run_directory_must_hold_the_named_run" },
+    {"MET-03", "tests/runner/test_package.c", "every_evidence_row_of_the_seed"},
+    {"ATT-03", ATTESTATION, "ATT_03_a_configuration_is_bound_by_its_canonical_hash"},
+    {"ATT-08", ATTESTATION, "ATT_08_an_input_from_elsewhere_is_named_and_hashed"},
+    {"ATT-10", ATTESTATION, "ATT_10_a_reason_without_absence_is_refused"},
+    {"ATT-15", ATTESTATION, "ATT_15_a_compared_run_needs_its_baseline"},
+    {"ATT-20", ATTESTATION, "ATT_20_a_run_under_its_minimum_is_whole_but_not_eligible"},
+    {"ATT-21", ATTESTATION, "ATT_21_a_report_of_other_settings_is_whole_but_not_eligible"},
+    {"ATT-28", ATTESTATION, "ATT_28_a_run_that_lacks_a_required_part_is_named"},
+    {"ATT-38", ATTESTATION, "ATT_38_a_complete_package_is_eligible_for_everything"},
+    {"ATT-40", ATTESTATION, "ATT_40_a_pass_without_its_comparison_is_incomplete"},
+    {"ATT-41", ATTESTATION, "ATT_41_a_pass_without_its_report_is_refused"},
+    {"ATT-45", ATTESTATION, "ATT_45_a_failed_package_leaves_the_last_good_one"},
+    {"ATT-50", ATTESTATION, "ATT_50_a_run_directory_must_hold_the_named_run"},
 };
 
 static bool is_named(const char *id)
@@ -115,11 +116,10 @@ static void every_row_has_its_test(void **state)
 {
     cJSON *rows = cases_load();
     const cJSON *row = NULL;
-    size_t counted[ARRAY_LEN(areas)] = { 0 };
+    size_t counted[ARRAY_LEN(areas)] = {0};
 
     (void) state;
-    cJSON_ArrayForEach(row, rows)
-    {
+    cJSON_ArrayForEach(row, rows) {
         const char *id = json_get(row, "id")->valuestring;
         const struct area *a = area_of(row);
         assert_memory_equal(id, a->prefix, strlen(a->prefix));

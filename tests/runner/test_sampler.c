@@ -628,8 +628,7 @@ static void a_competing_busy_loop_is_recorded(void **state)
 
     (void) state;
     kill(busy, SIGKILL);
-    cJSON_ArrayForEach(row, json_get(record, "busiest_others"))
-    {
+    cJSON_ArrayForEach(row, json_get(record, "busiest_others")) {
         if (!strcmp(json_get(row, "name")->valuestring, "t7-busy-loop"))
             seen = json_get(row, "cpu_pct")->valuedouble;
     }

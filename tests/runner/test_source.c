@@ -588,8 +588,7 @@ static void seed_vectors_are_reproduced(void **state)
     size_t n = 0;
 
     (void) state;
-    cJSON_ArrayForEach(v, json_get(json_get(all, "source_fingerprint"), "vectors"))
-    {
+    cJSON_ArrayForEach(v, json_get(json_get(all, "source_fingerprint"), "vectors")) {
         uint8_t status[256], diff[256], content[4][256];
         struct source_untracked files[4];
         const cJSON *file = NULL;
@@ -599,8 +598,7 @@ static void seed_vectors_are_reproduced(void **state)
         size_t status_len = unhex(json_get(v, "status_hex"), status);
         size_t diff_len = unhex(json_get(v, "diff_hex"), diff);
 
-        cJSON_ArrayForEach(file, json_get(v, "untracked"))
-        {
+        cJSON_ArrayForEach(file, json_get(v, "untracked")) {
             files[count].path = file->child->valuestring;
             files[count].len = unhex(file->child->next, content[count]);
             files[count].content = content[count];

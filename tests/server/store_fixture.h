@@ -24,8 +24,8 @@ struct store_fixture {
     char *dir; /* temporary root; the data directory is "data" in it */
     char *data;
     struct store *store;
-    struct private_key
-        *key; /* of runner "metal-01", class PACKAGE_CLASS, project PACKAGE_PROJECT */
+    /* Of runner "metal-01", class PACKAGE_CLASS, project PACKAGE_PROJECT. */
+    struct private_key *key;
     int64_t project_id;
     int64_t clock_off_us; /* the server's clock at an upload is wrong by this */
 };

@@ -23,8 +23,7 @@ static void check_keys(const cJSON *wanted, const cJSON *have, const char *where
 {
     const cJSON *w = NULL;
 
-    cJSON_ArrayForEach(w, wanted)
-    {
+    cJSON_ArrayForEach(w, wanted) {
         const cJSON *h = json_get(have, w->string);
         char path[512];
         bool skipped = false;

@@ -550,7 +550,8 @@ static void baselines_that_judge_nobody_are_told_apart(void **state)
     cJSON *row = NULL;
 
     expect_text(f, document, "Runs, newest first", "No baseline");
-    cJSON_ArrayForEach(row, rows) set_flags(row, false, true);
+    cJSON_ArrayForEach(row, rows)
+        set_flags(row, false, true);
     expect_text(f, document, "No baseline can judge: class demo-vm has 2 imported (history never",
                 "No baseline is reviewed");
     expect_text(f, document, "baseline approve 20261129T150525Z-77ab3d04 --project", NULL);

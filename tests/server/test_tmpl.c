@@ -330,8 +330,7 @@ static void text_never_reaches_the_terminal_as_control(void **state)
 static void marks_that_turn_text_round_are_shown_by_name(void **state)
 {
     static const char json[] = "{\"a\":\"K\\u202eO\\u2066\\u061c\\u200f|\\u2010\\u2026\"}";
-    static const char shown[] =
-        "K[U+202E]O[U+2066][U+061C][U+200F]|\xe2\x80\x90\xe2\x80\xa6";
+    static const char shown[] = "K[U+202E]O[U+2066][U+061C][U+200F]|\xe2\x80\x90\xe2\x80\xa6";
 
     (void) state;
     expect_rendered("a.txt", "{{a}}", json, shown);

@@ -328,8 +328,8 @@ static const char *charted(const cJSON *data)
     const cJSON *m = NULL;
     size_t n = 0;
 
-    cJSON_ArrayForEach(m, json_get(data, "history")) out[n++] =
-        cJSON_IsTrue(json_get(m, "charted")) ? 'y' : 'n';
+    cJSON_ArrayForEach(m, json_get(data, "history"))
+        out[n++] = cJSON_IsTrue(json_get(m, "charted")) ? 'y' : 'n';
     out[n] = '\0';
     return out;
 }
@@ -487,8 +487,7 @@ static void neighbouring_phases_differ_in_shade(void **state)
     int last = -1, bars = 0;
 
     (void) state;
-    cJSON_ArrayForEach(phase, pointer_get(data, "/timeline/phases"))
-    {
+    cJSON_ArrayForEach(phase, pointer_get(data, "/timeline/phases")) {
         int shade = cJSON_IsTrue(json_get(phase, "odd"));
 
         if (!cJSON_IsTrue(json_get(phase, "bar")))
