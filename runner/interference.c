@@ -1,6 +1,5 @@
 #include "runner/interference.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +10,8 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/num.h"
-#include "runner/paths.h"
+#include "runner/others.h"
 
-#define SEEN_MAX 32768
-#define SEEN_FIRST 256
-#define BUSIEST 5
 #define NS_PER_S 1e9
 /* The kernel renews pressure averages every 2 s, load every 5 s; a share of stolen time wants some
  * hundred of the clock's ticks. */
@@ -24,36 +20,16 @@
 #define NEARLY(ns) ((ns) - (ns) / 10) /* ticks come when it suits the processor */
 #define TEXT_MAX 512                  /* of what is read each interval */
 
-/* Processes that ended between two looks, in the list of the busiest. */
-#define ENDED_NAME "(processes that ended)"
 /* What /proc/stat counts by the clock's tick, and processes exactly, differs by so much. */
 #define GRAIN_OF_OWN 0.25
 #define GRAIN_OF_A_CORE 0.1
-
-struct seen {
-    pid_t pid;
-    bool other; /* neither ours nor the measured program's */
-    uint64_t start, ticks, waited;
-};
-
-/* Kept from look to look, and no larger than the machine needs: fresh memory is dear. */
-struct seen_list {
-    struct seen *items;
-    size_t n, room;
-};
-
-struct busy {
-    char comm[32];
-    uint64_t ticks;
-};
 
 enum resource { RES_CPU, RES_MEMORY, RES_IO, RES_MAX };
 static const char *const resource_words[RES_MAX] = {"cpu", "memory", "io"};
 
 struct interference {
     const struct sysroot *root;
-    bool (*mine)(const void *context, pid_t pid);
-    const void *context;
+    struct others others;
     uint64_t start_ns;
     uint64_t slow_ns, steal_ns; /* when load and pressure, and stolen time, were last read */
     struct cpu_times first, last;
@@ -63,11 +39,7 @@ struct interference {
     double steal_max_pct;
     uint64_t swap_in_first, swap_out_first;
     uint64_t throttle_first;
-    struct seen_list seen, before; /* of the last look, and the memory of the one before */
-    uint64_t other_ticks;
-    uint64_t self_us_first, children_us_first; /* CPU time of this process */
-    struct busy busiest[BUSIEST];
-    size_t scans;
+    uint64_t self_us_first, children_us_first;  /* CPU time of this process */
     int stat_fd, load_fd, pressure_fd[RES_MAX]; /* or -1: read again and again, so they stay open */
     bool cpu_known, load_known, swap_known, throttle_known;
 };
@@ -133,131 +105,9 @@ static bool read_throttle(struct interference *i, uint64_t *out)
     return known;
 }
 
-static int by_pid(const void *a, const void *b)
-{
-    const struct seen *x = a;
-    const struct seen *y = b;
-
-    return x->pid < y->pid ? -1 : x->pid > y->pid;
-}
-
-static void note_busy(struct interference *i, const char *comm, uint64_t ticks)
-{
-    size_t least = 0;
-
-    for (size_t k = 0; k < BUSIEST; k++) {
-        if (!strcmp(i->busiest[k].comm, comm)) {
-            i->busiest[k].ticks += ticks;
-            return;
-        }
-        if (i->busiest[k].ticks < i->busiest[least].ticks)
-            least = k;
-    }
-    if (ticks > i->busiest[least].ticks) {
-        i->busiest[least].ticks = ticks;
-        (void) snprintf(i->busiest[least].comm, sizeof(i->busiest[least].comm), "%s",
-                        comm); /* same size */
-    }
-}
-
-/* Ticks that a process used since it was last seen (or since it began, when it is new and this is
- * no first scan). */
-static uint64_t ticks_since(const struct interference *i, const struct seen *now)
-{
-    const struct seen *before =
-        i->seen.n > 0 ? bsearch(now, i->seen.items, i->seen.n, sizeof(*now), by_pid) : NULL;
-
-    if (before && before->start == now->start)
-        return now->ticks > before->ticks ? now->ticks - before->ticks : 0;
-    return i->scans > 0 ? now->ticks : 0;
-}
-
-/* All that the others of a list and those they waited for have used. */
-static uint64_t used_by_others(const struct seen_list *list)
-{
-    uint64_t sum = 0;
-
-    for (size_t k = 0; k < list->n; k++)
-        if (list->items[k].other)
-            sum += list->items[k].ticks + list->items[k].waited;
-    return sum;
-}
-
-/* A place for one more, or NULL: no memory, or too many to name. */
-static struct seen *seen_add(struct seen_list *list)
-{
-    if (!list->items || list->n == list->room) {
-        size_t room = list->room > 0 ? list->room * 2 : SEEN_FIRST;
-        struct seen *items =
-            room <= SEEN_MAX ? realloc(list->items, room * sizeof(*list->items)) : NULL;
-
-        if (!items)
-            return NULL;
-        list->items = items;
-        list->room = room;
-    }
-    return &list->items[list->n++];
-}
-
-/* Two ways to count, each at most the truth. `seen`: what those that are there used since the last
- * look. Sums: a process that ended left what it used with the one that waited for it, so that the
- * sum over all grows by those as well that came and went in between (but falls where nobody
- * waits). */
-static void add_others_of_scan(struct interference *i, const struct seen_list *fresh, uint64_t seen)
-{
-    uint64_t before = used_by_others(&i->seen);
-    uint64_t now = used_by_others(fresh);
-    uint64_t grown = i->scans > 0 && now > before ? now - before : 0;
-
-    i->other_ticks += grown > seen ? grown : seen;
-    if (grown > seen)
-        note_busy(i, ENDED_NAME, grown - seen);
-}
-
 void interference_scan(struct interference *i)
 {
-    DIR *dir = paths_open_dir(i->root->fd, "proc");
-    struct seen_list fresh = i->before;
-    uint64_t sum = 0;
-    pid_t self = getpid();
-
-    fresh.n = 0;
-    for (struct dirent *d = dir ? readdir(dir) : NULL; d; d = readdir(dir)) {
-        uint64_t pid = 0;
-        uint64_t used = 0;
-        char name[300];
-        struct proc_stat st;
-        struct seen *one;
-
-        if (!num_parse_u64(d->d_name, strlen(d->d_name), INT32_MAX, &pid))
-            continue;
-        (void) snprintf(name, sizeof(name), "%s/stat", d->d_name); /* fits */
-        if (!proc_stat_read(dirfd(dir), name, &st))
-            continue;
-        one = seen_add(&fresh);
-        if (!one)
-            break;
-        *one = (struct seen){
-            .pid = (pid_t) pid,
-            .other = (pid_t) pid != self && st.ppid != self &&
-                     !(i->mine && i->mine(i->context, (pid_t) pid)),
-            .start = st.start_ticks,
-            .ticks = st.user_ticks + st.system_ticks,
-            .waited = st.waited_ticks,
-        };
-        used = one->other ? ticks_since(i, one) : 0;
-        sum += used;
-        if (used > 0)
-            note_busy(i, st.comm, used);
-    }
-    if (dir)
-        (void) closedir(dir); /* was only read */
-    if (fresh.items)
-        qsort(fresh.items, fresh.n, sizeof(*fresh.items), by_pid);
-    add_others_of_scan(i, &fresh, sum);
-    i->before = i->seen;
-    i->seen = fresh;
-    i->scans++;
+    others_look(&i->others);
 }
 
 /* CPU time of this process, or of its children that ended: of the measured tree as well. */
@@ -279,8 +129,7 @@ int interference_new(const struct sysroot *root, bool (*mine)(const void *contex
     if (!i)
         return err_set(e, ERR_NOMEM, "interference.memory", "out of memory");
     i->root = root;
-    i->mine = mine;
-    i->context = context;
+    i->others = (struct others){.root = root, .mine = mine, .context = context};
     i->stat_fd = openat(root->fd, "proc/stat", O_RDONLY | O_CLOEXEC);
     i->load_fd = openat(root->fd, "proc/loadavg", O_RDONLY | O_CLOEXEC);
     for (size_t r = 0; r < RES_MAX; r++) {
@@ -313,8 +162,7 @@ void interference_free(struct interference *i)
     cleanup_fd(&i->load_fd);
     for (size_t r = 0; r < RES_MAX; r++)
         cleanup_fd(&i->pressure_fd[r]);
-    free(i->seen.items);
-    free(i->before.items);
+    others_fini(&i->others);
     free(i);
 }
 
@@ -437,21 +285,22 @@ static void add_others(struct json_doc *d, const struct interference *i, uint64_
                        double secs)
 {
     double hz = (double) sysconf(_SC_CLK_TCK);
-    double listed = (double) i->other_ticks / hz;
+    double listed = (double) i->others.ticks / hz;
     double unseen = unseen_secs(i, own_cpu_us, secs);
     cJSON *rows;
 
-    add_known(d, NULL, "other_cpu_pct", i->scans > 1 && secs > 0,
+    add_known(d, NULL, "other_cpu_pct", i->others.looks > 1 && secs > 0,
               (unseen > listed ? unseen : listed) / secs * 100.0);
     rows = json_add_array(d, NULL, "busiest_others");
-    for (size_t k = 0; k < BUSIEST; k++) {
+    for (size_t k = 0; k < OTHERS_BUSIEST; k++) {
         cJSON *row;
 
-        if (i->busiest[k].ticks == 0)
+        if (i->others.busiest[k].ticks == 0)
             continue;
         row = json_add_object(d, rows, NULL);
-        json_add_string(d, row, "name", i->busiest[k].comm);
-        add_known(d, row, "cpu_pct", secs > 0, (double) i->busiest[k].ticks / hz / secs * 100.0);
+        json_add_string(d, row, "name", i->others.busiest[k].comm);
+        add_known(d, row, "cpu_pct", secs > 0,
+                  (double) i->others.busiest[k].ticks / hz / secs * 100.0);
     }
 }
 
