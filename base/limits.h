@@ -49,6 +49,10 @@
 #define LIMIT_WALL_SLACK_S                                                                         \
     1 /* one duration against another of the same run: taken a little before or after */
 
+/* Durations of a definition: every sum and product of them in nanoseconds fits in 64 bits. */
+#define LIMIT_DURATION_MS (INT64_C(366) * 24 * 3600 * 1000)
+#define LIMIT_INTERVAL_MS 10 /* shortest between two samples: below it, sampling is the load */
+
 /* Result trees and samples. */
 #define LIMIT_TREE_FILES 4096
 #define LIMIT_SAMPLES ((size_t) 200000) /* 86,401 s at 2 Hz is 172,802 */

@@ -5,11 +5,17 @@
 #include "experiment/window.h"
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 
 static const struct schema text = {.type = SCHEMA_STRING};
 static const struct schema flag = {.type = SCHEMA_BOOL};
-static const struct schema duration = {.type = SCHEMA_DURATION,
-                                       .about = "A duration with its unit: 500ms, 95s, 10m, 1h."};
+static const struct schema some_time = {
+    .type = SCHEMA_DURATION,
+    .min = 1,
+    .about = "A duration with its unit, not 0: 500ms, 95s, 10m, 1h."};
+static const struct schema interval = {.type = SCHEMA_DURATION,
+                                       .min = LIMIT_INTERVAL_MS,
+                                       .about = "A duration with its unit, 10ms or more."};
 static const struct schema any = {.type = SCHEMA_ANY};
 static const struct schema argv = {.type = SCHEMA_ARRAY,
                                    .item = &text,
@@ -102,7 +108,7 @@ static const struct schema_field build_fields[] = {
     {"executable", &executable, true, false}, {"env", &env, false, false},
     {"profile", &profile, false, false},      {"toolchain", &argv, false, false},
     {"allocator", &text, false, false},       {"features", &texts, false, false},
-    {"timeout", &duration, false, true},
+    {"timeout", &some_time, false, true},
 };
 static const struct schema build = {
     .type = SCHEMA_OBJECT,
@@ -140,7 +146,7 @@ static const struct schema_field run_fields[] = {
     {"format", &format, false, false},
     {"workdir", &text, false, false},
     {"env", &run_env, false, false},
-    {"timeout", &duration, false, true},
+    {"timeout", &some_time, false, true},
     {"report_commit", &report_commit, false, false},
     {"report_fingerprint", &report_fingerprint, false, false},
     {"source_scheme", &source_scheme, false, false},
@@ -168,9 +174,9 @@ static const struct schema proof = {
              "must be the same, and `values` (JSON Pointer: value) must stand in it.",
 };
 static const struct schema_field step_fields[] = {
-    {"name", &text, true, false},        {"command", &step_argv, false, false},
-    {"value", &any, false, false},       {"proof", &proof, false, false},
-    {"timeout", &duration, false, true},
+    {"name", &text, true, false},         {"command", &step_argv, false, false},
+    {"value", &any, false, false},        {"proof", &proof, false, false},
+    {"timeout", &some_time, false, true},
 };
 static const struct schema step = {.type = SCHEMA_OBJECT, SCHEMA_FIELDS(step_fields)};
 static const struct schema conditioning = {
@@ -201,7 +207,7 @@ static const struct schema phases = {
 
 /* sampling */
 static const struct schema_field sampling_fields[] = {
-    {"interval", &duration, true, false},
+    {"interval", &interval, true, false},
     {"into", &pointer, false, false},
     {"embed", &flag, false, false},
 };
@@ -245,7 +251,7 @@ static const struct schema_field snapshot_mode_fields[] = {
     {"snapshots", &texts, false, false},
     {"output", &texts, false, false},
     {"debug_info", &flag, false, false},
-    {"snapshot_every", &duration, false, false},
+    {"snapshot_every", &some_time, false, false},
     {"dump_signal", &dump_signal, false, false},
 };
 static const struct schema snapshot_mode = {

@@ -34,11 +34,15 @@ static int check_number(const struct schema *s, const cJSON *value, const char *
         return wrong(where, s->type == SCHEMA_NUMBER ? "a number" : "an integer", value, e);
     if (s->type != SCHEMA_NUMBER && !num_is_safe_integer(value->valuedouble))
         return wrong(where, "an integer", value, e);
-    if (s->min < s->max && (value->valuedouble < s->min || value->valuedouble > s->max))
+    if (s->type != SCHEMA_DURATION && s->min < s->max &&
+        (value->valuedouble < s->min || value->valuedouble > s->max))
         return err_set(e, ERR_INPUT, "definition.range", "%s: %.17g is outside %g … %g", where,
                        value->valuedouble, s->min, s->max);
-    if (s->type == SCHEMA_DURATION && value->valuedouble < 0)
-        return err_set(e, ERR_INPUT, "definition.range", "%s: a duration is not negative", where);
+    if (s->type == SCHEMA_DURATION &&
+        (value->valuedouble < s->min || value->valuedouble > (double) LIMIT_DURATION_MS))
+        return err_set(e, ERR_INPUT, "definition.range",
+                       "%s: %.17g ms is no duration from %gms to 366 days", where,
+                       value->valuedouble, s->min);
     return 0;
 }
 

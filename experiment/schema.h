@@ -51,7 +51,9 @@ struct schema {
     const char *const *placeholders;
     bool only_placeholders; /* a text that is one {word} must be one of them */
     size_t min_items;
-    double min; /* INTEGER and NUMBER: used when min < max */
+    /* INTEGER and NUMBER: used when min < max. DURATION: min alone, in ms; the most is
+     * LIMIT_DURATION_MS. */
+    double min;
     double max;
 };
 

@@ -65,7 +65,7 @@ static bool parse_duration(const char *text, double *out_ms)
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (strcmp(text + digits, units[i].unit) == 0) {
             *out_ms = (double) (n * units[i].ms);
-            return true;
+            return n <= (uint64_t) LIMIT_DURATION_MS / units[i].ms;
         }
     return false;
 }
@@ -96,7 +96,12 @@ static int number_from(const struct schema *s, struct place at, cJSON **out, str
     if (s->type == SCHEMA_DURATION) {
         if (!parse_duration(text, &v))
             return fail(at, "definition.duration",
-                        "expected a duration with its unit: 500ms, 95s, 10m or 1h", e);
+                        "expected a duration with its unit: 500ms, 95s, 10m or 1h; at most 366 "
+                        "days (8784h)",
+                        e);
+        if (v < s->min)
+            return err_set(e, ERR_INPUT, "definition.range", "%s:%zu:%zu: %.60s is less than %gms",
+                           at.file, at.node->line, at.node->column, text, s->min);
         return deliver(cJSON_CreateNumber(v), out, e);
     }
     if (!at.node->plain || !num_parse_double(text, strlen(text), &v))

@@ -20,7 +20,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 
 /* Order of descriptors in the poll set. */
-enum slot { SLOT_CHILD, SLOT_SIGNAL, SLOT_FIXED };
+enum slot { SLOT_CHILD, SLOT_SIGNAL, SLOT_DEADLINE, SLOT_FIXED };
 #define SLOT_STREAM(i) (SLOT_FIXED + (i))
 #define SLOT_TIMER(i) (SLOT_FIXED + LOOP_STREAMS + (i))
 #define SLOTS (SLOT_FIXED + LOOP_STREAMS + LOOP_TIMERS)
@@ -28,6 +28,7 @@ enum slot { SLOT_CHILD, SLOT_SIGNAL, SLOT_FIXED };
 struct loop_state {
     struct loop *l;
     struct pollfd poll[SLOTS];
+    uint64_t armed_ns;            /* what the deadline's timer is set to; 0: nothing */
     uint64_t due_ns[LOOP_TIMERS]; /* of a timer with slack */
     uint64_t slack_ns;            /* the least of them; 0: none */
     uint64_t started_ns;
@@ -74,12 +75,18 @@ static struct timespec timespec_of(uint64_t ns)
 
 /* A timerfd expires at its time exactly. Where there is slack it is the end of it, and what wakes
  * before is the time-out of ppoll, which the kernel may put off (timer slack, prctl(2)). */
-static int arm(struct loop_state *s, size_t i, uint64_t at_ns, uint64_t interval_ns)
+static int arm(const struct loop_state *s, size_t slot, uint64_t at_ns, uint64_t interval_ns)
 {
     struct itimerspec when = {.it_value = timespec_of(at_ns),
                               .it_interval = timespec_of(interval_ns)};
 
-    return timerfd_settime(s->poll[SLOT_TIMER(i)].fd, TFD_TIMER_ABSTIME, &when, NULL);
+    return timerfd_settime(s->poll[slot].fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static int make_timer(struct loop_state *s, size_t slot)
+{
+    s->poll[slot].fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    return s->poll[slot].fd < 0 ? -1 : 0;
 }
 
 static int open_timer(struct loop_state *s, size_t i, struct err *e)
@@ -87,9 +94,8 @@ static int open_timer(struct loop_state *s, size_t i, struct err *e)
     const struct loop_timer *t = &s->l->timers[i];
     uint64_t due = s->started_ns + t->first_ns;
 
-    s->poll[SLOT_TIMER(i)].fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (s->poll[SLOT_TIMER(i)].fd < 0 ||
-        arm(s, i, due + t->slack_ns, t->slack_ns > 0 ? 0 : t->interval_ns) < 0)
+    if (make_timer(s, SLOT_TIMER(i)) < 0 ||
+        arm(s, SLOT_TIMER(i), due + t->slack_ns, t->slack_ns > 0 ? 0 : t->interval_ns) < 0)
         return err_errno(e, "loop.timer", "cannot set a timer");
     if (t->slack_ns == 0)
         return 0;
@@ -113,17 +119,25 @@ static int open_all(struct loop_state *s, struct err *e)
             return err_errno(e, "loop.stream", "cannot watch the program's output");
         s->poll[SLOT_STREAM(i)].fd = fd;
     }
+    if (make_timer(s, SLOT_DEADLINE) < 0)
+        return err_errno(e, "loop.timer", "cannot set a timer");
     for (size_t i = 0; i < s->l->n_timers; i++)
         if (open_timer(s, i, e) < 0)
             return -1;
     return 0;
 }
 
+static void close_timer(const struct loop_state *s, size_t slot)
+{
+    if (s->poll[slot].fd >= 0)
+        (void) close(s->poll[slot].fd); /* a timer has nothing to lose */
+}
+
 static void close_all(struct loop_state *s)
 {
+    close_timer(s, SLOT_DEADLINE);
     for (size_t i = 0; i < s->l->n_timers; i++)
-        if (s->poll[SLOT_TIMER(i)].fd >= 0)
-            (void) close(s->poll[SLOT_TIMER(i)].fd); /* a timer has nothing to lose */
+        close_timer(s, SLOT_TIMER(i));
 }
 
 /* First SIGTERM, and SIGKILL when the grace is over. */
@@ -156,6 +170,9 @@ static void on_signal(struct loop_state *s)
     if (s->kill_ns)
         kill_child(s); /* asked twice: no grace */
     s->interrupt = signal;
+    /* The child has ended by itself, but what would follow is not wanted any more. */
+    if (s->drain_ns && s->end == LOOP_ENDED)
+        s->end = LOOP_INTERRUPTED;
     stop_child(s, LOOP_INTERRUPTED);
 }
 
@@ -216,7 +233,7 @@ static uint64_t expirations(struct loop_state *s, size_t i, uint64_t now, struct
                    : 0;
     count = 1 + (now - s->due_ns[i]) / t->interval_ns;
     s->due_ns[i] += count * t->interval_ns;
-    if (arm(s, i, s->due_ns[i] + t->slack_ns, 0) < 0 && !s->failed) {
+    if (arm(s, SLOT_TIMER(i), s->due_ns[i] + t->slack_ns, 0) < 0 && !s->failed) {
         (void) err_errno(e, "loop.timer", "cannot set a timer");
         fail(s);
     }
@@ -295,13 +312,29 @@ static int poll_with_slack(struct loop_state *s, const struct timespec *wait)
     return n;
 }
 
+/* A timer by the clock, not ppoll's time-out: that one is longer by the time that this process was
+ * stopped meanwhile. */
+static int set_deadline(struct loop_state *s, struct err *e)
+{
+    uint64_t at = deadline(s) == UINT64_MAX ? 0 : deadline(s);
+
+    if (at == s->armed_ns)
+        return 0;
+    if (arm(s, SLOT_DEADLINE, at, 0) < 0)
+        return err_errno(e, "loop.timer", "cannot set a timer");
+    s->armed_ns = at;
+    return 0;
+}
+
 static int wait_events(struct loop_state *s, struct err *e)
 {
     uint64_t now = clock_monotonic_ns();
-    uint64_t until = deadline(s);
+    uint64_t until = UINT64_MAX;
     struct timespec wait;
     int n;
 
+    if (set_deadline(s, e) < 0)
+        return -1;
     for (size_t i = 0; i < s->l->n_timers; i++)
         if (s->l->timers[i].slack_ns > 0 && s->due_ns[i] < until)
             until = s->due_ns[i];
@@ -312,12 +345,6 @@ static int wait_events(struct loop_state *s, struct err *e)
     for (size_t i = 0; n < 0 && i < SLOTS; i++)
         s->poll[i].revents = 0;
     return 0;
-}
-
-/* The child, since the last look. */
-static bool has_ended(const struct loop_state *s)
-{
-    return s->poll[SLOT_CHILD].fd >= 0 && s->poll[SLOT_CHILD].revents != 0;
 }
 
 static int step(struct loop_state *s, struct err *e)
@@ -331,9 +358,9 @@ static int step(struct loop_state *s, struct err *e)
     if (s->poll[SLOT_SIGNAL].revents)
         on_signal(s);
     now = clock_monotonic_ns();
-    /* Also when there is output: one without end must not put it off. But a program that has ended
-     * was in time, however late this process looks, and a signal that came first goes first. */
-    timed_out = now >= deadline(s) && !has_ended(s);
+    /* Also when there is output, since one without end must not put it off, and when the program
+     * has ended: whether that was in time is not known. A signal that came first goes first. */
+    timed_out = now >= deadline(s);
     if (timed_out && s->drain_ns) {
         for (size_t i = 0; i < s->l->n_streams; i++)
             finish_stream(s, i, s->failed ? &quiet : e);
@@ -347,7 +374,7 @@ static int step(struct loop_state *s, struct err *e)
     for (size_t i = 0; i < s->l->n_timers; i++)
         if (is_due(s, i, now))
             on_timer(s, i, now, s->failed ? &quiet : e);
-    if (has_ended(s))
+    if (s->poll[SLOT_CHILD].fd >= 0 && s->poll[SLOT_CHILD].revents)
         return on_end(s, e);
     return 0;
 }

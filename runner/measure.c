@@ -18,7 +18,6 @@
 #include "runner/measure_command.h"
 
 #define DEFAULT_INTERVAL_MS 500
-#define MIN_INTERVAL_MS 10
 #define SCAN_MS 10000
 #define SNAPSHOT_PROCESSES 256
 #define FIRST_LOOK_MS 20 /* the loader has mapped the libraries by then */
@@ -268,9 +267,7 @@ static void open_box(const struct measure_input *in, struct box *box)
 
 static uint64_t interval_ms(const struct plan *p)
 {
-    uint64_t ms = p->sample_interval_ms ? p->sample_interval_ms : DEFAULT_INTERVAL_MS;
-
-    return ms < MIN_INTERVAL_MS ? MIN_INTERVAL_MS : ms;
+    return p->sample_interval_ms > 0 ? p->sample_interval_ms : DEFAULT_INTERVAL_MS;
 }
 
 static size_t ring_size(const struct plan *p)

@@ -21,6 +21,7 @@ struct pace {
     uint64_t last_ns, last_cpu_ns;
     uint64_t still_ns; /* the longest time that neither brought a sample nor used CPU */
     uint64_t still_end_ns;
+    uint64_t still_sum_ns;               /* of all such times of more than a tenth of a second */
     struct pace_gap gaps[PACE_GAPS_MAX]; /* the longest ones; a missed sample or more each */
     size_t n_gaps;
 };
@@ -29,7 +30,8 @@ struct pace {
 void pace_start(struct pace *p, uint64_t start_ns, uint64_t cpu_ns, uint64_t interval_ns);
 /* A sample is taken, or the program has ended. */
 void pace_tick(struct pace *p, uint64_t now_ns, uint64_t cpu_ns);
-/* So long that a peak may be missed and markers are wrong, whatever the definition's windows. */
+/* So long, or so often, that a peak may be missed and markers are wrong, whatever the definition's
+ * windows. */
 bool pace_stood_still(const struct pace *p, char *why, size_t size);
 /* Whether samples are missing at a boundary of one of the definition's windows (schema_windows) for
  * want of pace: that such a window is incomplete says nothing of the program. markers: as

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/num.h"
 #include "runner/paths.h"
@@ -22,7 +23,7 @@
 #define DETAIL_EVERY 4
 
 struct watched {
-    pid_t pid;
+    pid_t pid, parent;
     bool kept; /* its descriptors */
     int stat_fd, io_fd, status_fd, children_fd;
     uint64_t start_ticks;
@@ -39,14 +40,15 @@ struct process_tree {
     uint64_t *tracked;        /* a bit for each number a process can have */
     struct tree_reading gone; /* sums of processes that ended */
     uint64_t page_kib;
-    int orphans_fd;    /* the list of the reaper's children, or -1 */
-    int loadavg_fd;    /* or -1 */
-    char last_pid[24]; /* the machine's newest when children were looked for; "": not yet */
-    bool forked;       /* since the look before, by anybody: children are looked for */
-    bool again;        /* the next time as well: lists that change as they are read skip some */
-    bool wide;         /* a process may have children that no list read here names */
-    bool too_many;     /* from then on no look is whole */
-    const char *why;   /* what this round lacks; NULL: nothing */
+    pid_t first, reaper; /* reaper 0: none */
+    int orphans_fd;      /* the list of the reaper's children, or -1 */
+    int loadavg_fd;      /* or -1 */
+    char last_pid[24];   /* the machine's newest when children were looked for; "": not yet */
+    bool forked;         /* since the look before, by anybody: children are looked for */
+    bool again;          /* the next time as well: lists that change as they are read skip some */
+    bool wide;           /* a process may have children that no list read here names */
+    bool too_many;       /* from then on no look is whole */
+    const char *why;     /* what this round lacks; NULL: nothing */
     uint64_t round;
     char text[TEXT_MAX]; /* of the file read last; one, so that little memory is touched */
 };
@@ -334,6 +336,7 @@ static bool read_process(struct process_tree *t, size_t i)
     if (st.state == 'X' || (w->known && w->start_ticks != st.start_ticks))
         return false;
     w->start_ticks = st.start_ticks;
+    w->parent = st.ppid;
     r.ticks = st.user_ticks + st.system_ticks;
     r.minor = st.minor_faults;
     r.major = st.major_faults;
@@ -380,6 +383,7 @@ int process_tree_new(const struct sysroot *root, pid_t pid, struct process_tree 
     t->root = root;
     t->loadavg_fd = openat(root->fd, "proc/loadavg", O_RDONLY | O_CLOEXEC);
     t->page_kib = (uint64_t) sysconf(_SC_PAGESIZE) / 1024;
+    t->first = pid;
     (void) watch(t, pid); /* a program that is gone already has nothing to look at */
     *out = t;
     return 0;
@@ -390,6 +394,7 @@ void process_tree_adopt(struct process_tree *t, pid_t reaper)
     char name[64];
 
     close_one(&t->orphans_fd);
+    t->reaper = reaper;
     (void) snprintf(name, sizeof(name), "task/%d/children", (int) reaper); /* fits */
     t->orphans_fd = open_in(t, reaper, name);
     t->last_pid[0] = '\0';
@@ -406,6 +411,14 @@ void process_tree_free(struct process_tree *t)
     free(t->processes);
     free(t->tracked);
     free(t);
+}
+
+/* An orphan that ended has nobody but us to wait for it: thousands of them would fill the machine's
+ * table of processes. Its last readings stay in the sums. The first one is its starter's. */
+static void reap(const struct process_tree *t, const struct watched *w)
+{
+    if (t->reaper > 0 && w->parent == t->reaper && w->pid != t->first)
+        (void) waitpid(w->pid, NULL, WNOHANG); /* not ours after all: nothing happens */
 }
 
 /* Reads the processes from the given one on. The list grows while it is read: children found on the
@@ -425,8 +438,10 @@ static void sum_from(struct process_tree *t, size_t first, struct tree_look *out
         }
         add(&out->sum, &w->last);
         i++;
-        if (w->zombie)
+        if (w->zombie) {
+            reap(t, w);
             continue;
+        }
         out->rss_kib += w->rss_pages * t->page_kib;
         out->threads += (uint32_t) w->threads;
         out->processes++;

@@ -21,6 +21,8 @@ static cJSON *specimen(const struct schema *s)
     case SCHEMA_INTEGER:
     case SCHEMA_NUMBER:
     case SCHEMA_DURATION:
+        if (s->type == SCHEMA_DURATION)
+            return cJSON_CreateNumber(s->min + 7);
         return cJSON_CreateNumber(s->min < s->max ? (s->min + 1 <= s->max ? s->min + 1 : s->max)
                                                   : 7);
     case SCHEMA_ENUM:

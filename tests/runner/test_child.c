@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -349,7 +350,7 @@ static void a_late_reader_loses_no_output(void **state)
     buf_fini(&seen);
 }
 
-static int be_late_and_interrupted(void *context, const char *bytes, size_t len, struct err *e)
+static int be_late(void *context, const char *bytes, size_t len, struct err *e)
 {
     const struct timespec pause = {0, 600000000};
 
@@ -357,9 +358,14 @@ static int be_late_and_interrupted(void *context, const char *bytes, size_t len,
     (void) bytes;
     (void) len;
     (void) e;
-    assert_int_equal(kill(getpid(), SIGTERM), 0); /* blocked: waits in the descriptor */
     (void) nanosleep(&pause, NULL);
     return 0;
+}
+
+static int be_late_and_interrupted(void *context, const char *bytes, size_t len, struct err *e)
+{
+    assert_int_equal(kill(getpid(), SIGTERM), 0); /* blocked: waits in the descriptor */
+    return be_late(context, bytes, len, e);
 }
 
 /* The program keeps its time to end well. */
@@ -373,6 +379,65 @@ static void a_signal_that_came_first_goes_before_the_time_out(void **state)
     assert_int_equal(r.interrupt, SIGTERM);
     assert_true(r.status.exited);
     assert_int_equal(r.status.code, 7);
+}
+
+/* Whether a program that has ended meanwhile was in time is not known then. */
+static void a_late_look_is_no_time_to_spare(void **state)
+{
+    const char *const argv[] = {"sh", "-c", "echo x; sleep 0.45", NULL};
+
+    (void) state;
+    assert_int_equal(run_into(argv, be_late, NULL, 300).end, LOOP_TIMED_OUT);
+}
+
+/* The time-out goes on while this process stands still. */
+static void being_stopped_does_not_put_off_the_time_out(void **state)
+{
+    const char *const argv[] = {"sleep", "1.25", NULL};
+    pid_t self = getpid();
+    pid_t stopper = fork();
+
+    (void) state;
+    assert_true(stopper >= 0);
+    if (stopper == 0) {
+        const struct timespec soon = {0, 100000000};
+        const struct timespec later = {1, 0};
+
+        (void) nanosleep(&soon, NULL);
+        (void) kill(self, SIGSTOP);
+        (void) nanosleep(&later, NULL);
+        (void) kill(self, SIGCONT);
+        _exit(0);
+    }
+    assert_int_equal(run_into(argv, to_nowhere, NULL, 300).end, LOOP_TIMED_OUT);
+    (void) waitpid(stopper, NULL, 0); /* may have been reaped as a left-over of ours */
+}
+
+/* While the rest of the output is read: the program has ended, but no next one is to begin. */
+static int interrupt_at_the_third(void *context, const char *bytes, size_t len, struct err *e)
+{
+    const struct timespec pause = {0, 40000000};
+    size_t *calls = context;
+
+    (void) bytes;
+    (void) len;
+    (void) e;
+    if (++*calls == 3)
+        assert_int_equal(kill(getpid(), SIGTERM), 0);
+    (void) nanosleep(&pause, NULL);
+    return 0;
+}
+
+static void a_signal_after_the_end_is_told(void **state)
+{
+    const char *const argv[] = {"head", "-c", "60000", "/dev/zero", NULL};
+    size_t calls = 0;
+    struct loop_result r = run_into(argv, interrupt_at_the_third, &calls, 0);
+
+    (void) state;
+    assert_true(r.status.exited);
+    assert_int_equal(r.end, LOOP_INTERRUPTED);
+    assert_int_equal(r.interrupt, SIGTERM);
 }
 
 struct ticks {
@@ -515,6 +580,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(output_without_end_does_not_put_off_the_time_out),
         cmocka_unit_test(a_late_reader_loses_no_output),
         cmocka_unit_test(a_signal_that_came_first_goes_before_the_time_out),
+        cmocka_unit_test(a_late_look_is_no_time_to_spare),
+        cmocka_unit_test(being_stopped_does_not_put_off_the_time_out),
+        cmocka_unit_test(a_signal_after_the_end_is_told),
         cmocka_unit_test(timers_tick_while_the_program_runs),
         cmocka_unit_test(a_timer_with_slack_keeps_its_schedule),
         cmocka_unit_test(a_failing_callback_ends_the_program_and_is_told),

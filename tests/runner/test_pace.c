@@ -117,6 +117,36 @@ static void the_longest_gaps_are_kept(void **state)
     assert_true(breaks(&p));
 }
 
+/* No single one is long, but a tenth of the run is not seen. */
+static void many_short_stalls_are_told_together(void **state)
+{
+    struct pace p;
+    uint64_t now = 1000;
+    char why[200] = "";
+
+    (void) state;
+    pace_start(&p, now * MS, 0, 100 * MS);
+    for (int i = 0; i < 40; i++) {
+        now += i % 4 == 0 ? 350 : 100; /* 10 x 0.25 s of 6.5 s */
+        pace_tick(&p, now * MS, 0);
+    }
+    assert_true(pace_stood_still(&p, why, sizeof why));
+    assert_non_null(strstr(why, "2.5 of 6.5 s"));
+    /* The same ten are little of a long run. */
+    for (int i = 0; i < 300; i++) {
+        now += 100;
+        pace_tick(&p, now * MS, 0);
+    }
+    assert_false(pace_stood_still(&p, why, sizeof why));
+    /* What a busy machine lets a process wait is none, however often. */
+    pace_start(&p, now * MS, 0, 10 * MS);
+    for (int i = 0; i < 200; i++) {
+        now += 60;
+        pace_tick(&p, now * MS, 0);
+    }
+    assert_false(pace_stood_still(&p, why, sizeof why));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +154,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_long_stall_is_told_wherever_it_is),
         cmocka_unit_test(a_stall_at_a_boundary_breaks_its_window),
         cmocka_unit_test(the_longest_gaps_are_kept),
+        cmocka_unit_test(many_short_stalls_are_told_together),
     };
 
     if (argc > 1)

@@ -127,6 +127,60 @@ static void orphans_stay_in_the_sums(void **state)
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0L, 0L, 0L, 0L), 0);
 }
 
+/* A program that leaves ended children to nobody doesn't fill the table of processes with them. */
+static void orphans_that_ended_are_waited_for(void **state)
+{
+    struct sysroot root;
+    struct sampler *s = NULL;
+    struct err e = ERR_INIT;
+    siginfo_t info = {.si_pid = 0};
+    int done[2];
+    char byte;
+    pid_t pid;
+
+    (void) state;
+    assert_int_equal(child_adopt_orphans(&e), 0);
+    assert_int_equal(pipe2(done, O_CLOEXEC), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        for (int i = 0; i < 50; i++) {
+            pid_t middle = fork();
+
+            if (middle == 0) {
+                (void) fork(); /* both end: the second one as an orphan */
+                _exit(0);
+            }
+            (void) waitpid(middle, NULL, 0);
+        }
+        pause_ms(300);
+        if (write(done[1], "x", 1) != 1)
+            _exit(4);
+        pause_ms(60000);
+        _exit(0);
+    }
+    assert_int_equal(sysroot_open("/", &root, &e), 0);
+    assert_int_equal(sampler_new(&root, pid, NULL, 100, &s, &e), 0);
+    sampler_adopt(s, getpid());
+    assert_int_equal(read(done[0], &byte, 1), 1);
+    /* before: they are there to be waited for */
+    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    assert_true(info.si_pid > 0);
+    sampler_take(s, 0);
+    sampler_take(s, 1);
+    info.si_pid = 0;
+    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    assert_int_equal(info.si_pid, 0);
+    assert_int_equal(sampler_at(s, 1)->processes, 1);
+    sampler_free(s);
+    sysroot_close(&root);
+    (void) kill(pid, SIGKILL);
+    (void) waitpid(pid, NULL, 0);
+    (void) close(done[0]);
+    (void) close(done[1]);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0L, 0L, 0L, 0L), 0);
+}
+
 static void a_tree_is_summed_and_its_cpu_seen(void **state)
 {
     struct sysroot root;
@@ -691,6 +745,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_is_summed_and_its_cpu_seen),
         cmocka_unit_test(orphans_stay_in_the_sums),
+        cmocka_unit_test(orphans_that_ended_are_waited_for),
         cmocka_unit_test(a_new_child_is_in_the_next_sample),
         cmocka_unit_test(switches_are_at_most_three_samples_old),
         cmocka_unit_test(a_full_ring_counts_what_it_loses),
