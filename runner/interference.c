@@ -44,21 +44,12 @@ struct interference {
     bool cpu_known, load_known, swap_known, throttle_known;
 };
 
-/* What is at the file's beginning; false when nothing is. */
-static bool read_again(int fd, char text[TEXT_MAX])
-{
-    ssize_t n = fd < 0 ? -1 : pread(fd, text, TEXT_MAX - 1, 0);
-
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
-}
-
 /* The first line is enough. */
 static void read_cpu(const struct interference *i, struct cpu_times *out, bool *known)
 {
     char text[TEXT_MAX];
 
-    *known = read_again(i->stat_fd, text) && cpu_times_parse(text, out);
+    *known = procfs_read_open(i->stat_fd, text, sizeof(text)) && cpu_times_parse(text, out);
 }
 
 static void read_pressure(const struct interference *i, struct pressure out[RES_MAX])
@@ -66,7 +57,8 @@ static void read_pressure(const struct interference *i, struct pressure out[RES_
     for (size_t r = 0; r < RES_MAX; r++) {
         char text[TEXT_MAX];
 
-        pressure_parse(read_again(i->pressure_fd[r], text) ? text : NULL, &out[r]);
+        pressure_parse(procfs_read_open(i->pressure_fd[r], text, sizeof(text)) ? text : NULL,
+                       &out[r]);
     }
 }
 
@@ -74,7 +66,8 @@ static bool read_load(const struct interference *i, double *out)
 {
     char text[TEXT_MAX];
 
-    return read_again(i->load_fd, text) && num_parse_double(text, strcspn(text, " \n"), out);
+    return procfs_read_open(i->load_fd, text, sizeof(text)) &&
+           num_parse_double(text, strcspn(text, " \n"), out);
 }
 
 static bool read_swap(struct interference *i, uint64_t *in, uint64_t *out)

@@ -145,9 +145,11 @@ static void stop_child(struct loop_state *s, enum loop_end why)
 {
     uint64_t grace = s->l->grace_ms ? s->l->grace_ms : GRACE_DEFAULT_MS;
 
-    if (s->kill_ns || s->drain_ns)
-        return;
+    if (s->end != LOOP_ENDED)
+        return; /* is being stopped already */
     s->end = why;
+    if (s->drain_ns)
+        return; /* it ended by itself, but what would follow is not wanted any more */
     s->kill_ns = clock_monotonic_ns() + grace * NS_PER_MS;
     child_signal(s->l->child, SIGTERM);
 }
@@ -170,9 +172,6 @@ static void on_signal(struct loop_state *s)
     if (s->kill_ns)
         kill_child(s); /* asked twice: no grace */
     s->interrupt = signal;
-    /* The child has ended by itself, but what would follow is not wanted any more. */
-    if (s->drain_ns && s->end == LOOP_ENDED)
-        s->end = LOOP_INTERRUPTED;
     stop_child(s, LOOP_INTERRUPTED);
 }
 

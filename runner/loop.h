@@ -1,7 +1,7 @@
 /*
- * loop: supervises one child with ppoll over its pidfd, a timerfd per timer, a signalfd and its
- * output pipes. Everything happens in callbacks of one thread; no signal handler runs.
- * Knows nothing of what the child is for.
+ * loop: supervises one child with ppoll over its pidfd, a timerfd per timer and for the
+ * deadline, a signalfd and its output pipes. Everything happens in callbacks of one thread; no
+ * signal handler runs. Knows nothing of what the child is for.
  */
 #pragma once
 
@@ -29,7 +29,8 @@ struct loop_stream {
 struct loop_timer {
     uint64_t first_ns, interval_ns;
     /* How much later than due it may be called, so that this process wakes when the processor is
-     * awake for another anyway; the next one is due as if it had not been late. 0: at once. */
+     * awake for another anyway; the next one is due as if it had not been late. 0: at once. Only
+     * with an interval. */
     uint64_t slack_ns;
     /* `missed`: expirations since the last call beyond the first. */
     int (*tick)(void *context, uint64_t missed, struct err *e);

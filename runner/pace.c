@@ -9,10 +9,10 @@
 #define NS_PER_MS 1e6
 /* Beyond the interval. A busy machine lets a process wait for some tens of milliseconds. */
 #define STILL_NS UINT64_C(1000000000)
+#define GAP_MS 100.0 /* shorter ones are told by nobody, whatever the interval */
 /* Those beyond GAP_MS, all together: half a second, and a tenth of the run. */
 #define STILL_SUM_NS UINT64_C(500000000)
 #define STILL_SHARE 10
-#define GAP_MS 100.0 /* shorter ones are told by nobody, whatever the interval */
 
 void pace_start(struct pace *p, uint64_t start_ns, uint64_t cpu_ns, uint64_t interval_ns)
 {
@@ -48,7 +48,6 @@ void pace_tick(struct pace *p, uint64_t now_ns, uint64_t cpu_ns)
 {
     uint64_t gap = now_ns > p->last_ns ? now_ns - p->last_ns : 0;
     uint64_t worked = cpu_ns > p->last_cpu_ns ? cpu_ns - p->last_cpu_ns : 0;
-
     uint64_t still = gap > p->interval_ns + worked ? gap - p->interval_ns - worked : 0;
 
     if (gap > p->interval_ns + p->interval_ns / 2)
@@ -66,20 +65,18 @@ void pace_tick(struct pace *p, uint64_t now_ns, uint64_t cpu_ns)
 bool pace_stood_still(const struct pace *p, char *why, size_t size)
 {
     uint64_t whole = p->last_ns - p->start_ns;
+    double end = ms_since(p, p->still_end_ns) / 1000.0;
 
-    if (p->still_ns < STILL_NS && p->still_sum_ns >= STILL_SUM_NS &&
-        p->still_sum_ns >= whole / STILL_SHARE) {
-        (void) snprintf(
-            why, size, "the runner itself stood still for %.1f of %.1f s, the longest until %.1f s",
-            (double) p->still_sum_ns / 1e9, (double) whole / 1e9,
-            ms_since(p, p->still_end_ns) / 1000.0); /* a cut text still tells */
+    if (p->still_ns >= STILL_NS) {
+        (void) snprintf(why, size, "the runner itself stood still for %.1f s, until %.1f s",
+                        (double) p->still_ns / 1e9, end); /* a cut text still tells */
         return true;
     }
-    if (p->still_ns < STILL_NS)
+    if (p->still_sum_ns < STILL_SUM_NS || p->still_sum_ns < whole / STILL_SHARE)
         return false;
-    (void) snprintf(why, size, "the runner itself stood still for %.1f s, until %.1f s",
-                    (double) p->still_ns / 1e9,
-                    ms_since(p, p->still_end_ns) / 1000.0); /* a cut text still tells */
+    (void) snprintf(
+        why, size, "the runner itself stood still for %.1f of %.1f s, the longest until %.1f s",
+        (double) p->still_sum_ns / 1e9, (double) whole / 1e9, end); /* a cut text still tells */
     return true;
 }
 

@@ -116,15 +116,10 @@ static bool watch(struct process_tree *t, pid_t pid)
     return true;
 }
 
-/* The descriptor's text from its beginning, in t->text; false, with errno, when there is none. */
+/* The descriptor's text in t->text; false, with errno, when there is none. */
 static bool read_fd(struct process_tree *t, int fd)
 {
-    ssize_t n = fd < 0 ? -1 : pread(fd, t->text, TEXT_MAX - 1, 0);
-
-    if (n < 0)
-        return false;
-    t->text[n] = '\0';
-    return true;
+    return procfs_read_open(fd, t->text, sizeof(t->text));
 }
 
 /* The same of a process's file, whether it is kept open or not. */

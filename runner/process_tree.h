@@ -36,7 +36,8 @@ struct process_tree;
 int process_tree_new(const struct sysroot *root, pid_t pid, struct process_tree **out,
                      struct err *e) MUST_CHECK;
 void process_tree_free(struct process_tree *t);
-/* All children of `reaper`, now and later, belong to the tree. */
+/* All children of `reaper`, this process, now and later, belong to the tree; those that ended are
+ * waited for by the look that finds them, all but the first one. */
 void process_tree_adopt(struct process_tree *t, pid_t reaper);
 /* Never fails: what is missing is told. */
 void process_tree_look(struct process_tree *t, struct tree_look *out);

@@ -107,6 +107,16 @@ size_t procfs_numbers(const char *text, uint64_t *out, size_t max)
     return n;
 }
 
+bool procfs_read_open(int fd, char *text, size_t size)
+{
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
+
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    return true;
+}
+
 bool procfs_is_gone(int error_number)
 {
     return error_number == ENOENT || error_number == ESRCH;
@@ -179,14 +189,12 @@ static enum proc_live look_at_threads(DIR *dir, struct proc_stat *out)
             continue;
         (void) snprintf(name, sizeof(name), "%s/stat", d->d_name); /* fits */
         AUTO_FD int fd = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 
-        if (n < 0) {
+        if (!procfs_read_open(fd, text, sizeof(text))) {
             found = PROC_LIVE_UNKNOWN;
             why = why && !procfs_is_gone(why) ? why : errno;
             continue;
         }
-        text[n] = '\0';
         if (!proc_stat_parse(text, &st) || st.state == 'Z' || st.state == 'X' || st.rss_pages == 0)
             continue;
         *out = st;
@@ -272,12 +280,8 @@ bool proc_stat_read(int dirfd, const char *name, struct proc_stat *out)
 {
     AUTO_FD int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
     char text[STAT_TEXT_MAX];
-    ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    return proc_stat_parse(text, out);
+    return procfs_read_open(fd, text, sizeof(text)) && proc_stat_parse(text, out);
 }
 
 bool cpu_times_parse(const char *text, struct cpu_times *out)

@@ -61,6 +61,9 @@ enum proc_live {
 };
 enum proc_live proc_live_thread(const struct sysroot *root, pid_t pid,
                                 struct proc_stat *out) MUST_CHECK;
+/* What an open file of /proc holds from its beginning, at most size - 1 bytes and a NUL, however
+ * often it was read before. False with errno; a negative fd leaves errno as its open set it. */
+bool procfs_read_open(int fd, char *text, size_t size);
 /* Whether an error of open or read says that the process or thread is no more. */
 bool procfs_is_gone(int error_number) MUST_CHECK;
 

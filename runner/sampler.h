@@ -36,7 +36,8 @@ int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, si
                 struct sampler **out, struct err *e) MUST_CHECK;
 void sampler_free(struct sampler *s);
 /* Orphans of the tree become children of `reaper` (child_adopt_orphans): from now on all its
- * children are watched, so nothing leaves the sums by losing its parent between two samples. */
+ * children are watched, so nothing leaves the sums by losing its parent between two samples, and
+ * those that ended are waited for. */
 void sampler_adopt(struct sampler *s, pid_t reaper);
 /* How late a sample of this interval may be (loop.h): a twentieth, at most 25 ms. A process that
  * wakes less wakes the measured program's processors less. */
