@@ -9,6 +9,14 @@
 #include "tests/evidence/fixture.h"
 #include "tests/runner/run_command.h"
 
+const char *const packages_require_all[] = {"--require-clean",
+                                            "--require-unchanged-source",
+                                            "--require-no-skips",
+                                            "--require-pass",
+                                            "--count",
+                                            "3",
+                                            NULL};
+
 void packages_make(const struct release *r, const char *const args[], int code)
 {
     const char *argv[32] = {"package", "--source-at-start", r->start, "--out", r->out};

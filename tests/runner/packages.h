@@ -8,6 +8,8 @@
 
 #include "tests/runner/release.h"
 
+/* Every requirement that verify can be given, of three runs. */
+extern const char *const packages_require_all[];
 /* cleanrun package with the release's source block and destination, and what must come of it. */
 void packages_make(const struct release *r, const char *const args[], int code);
 /* A writable copy of a fixture with its package. */

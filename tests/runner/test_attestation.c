@@ -22,13 +22,6 @@
 
 static const char *const require_pass[] = {"--require-pass", NULL};
 static const char *const require_no_skips[] = {"--require-no-skips", NULL};
-static const char *const require_all[] = {"--require-clean",
-                                          "--require-unchanged-source",
-                                          "--require-no-skips",
-                                          "--require-pass",
-                                          "--count",
-                                          "3",
-                                          NULL};
 
 static void pack_complete(const struct release *r, int code)
 {
@@ -134,7 +127,7 @@ static void ATT_03_a_configuration_is_bound_by_its_canonical_hash(void **state)
     MUST(jcs_digest(json_get(definition, "policy"), &d, E));
     digest_hex(&d, hex);
     assert_string_equal(hex, pointer_get(index, "/definition/policy_sha256")->valuestring);
-    packages_expect_exit("ATT-03", r.out, require_all, 0);
+    packages_expect_exit("ATT-03", r.out, packages_require_all, 0);
     /* Another configuration of the same name. */
     release_edit(r.out, "definition.json", "/experiment/run/timeout", "1");
     packages_relist(&r);
@@ -167,7 +160,7 @@ static void ATT_08_an_input_from_elsewhere_is_named_and_hashed(void **state)
     d = digest_of(bytes, len);
     digest_hex(&d, hex);
     assert_string_equal(hex, pointer_get(index, "/executable/sha256")->valuestring);
-    packages_expect_exit("ATT-08", r.out, require_all, 0);
+    packages_expect_exit("ATT-08", r.out, packages_require_all, 0);
     test_write_text(r.out, name, "another\n");
     packages_relist(&r);
     packages_expect_exit("ATT-08 other bytes", r.out, NULL, 5);
@@ -313,7 +306,7 @@ static void ATT_38_a_complete_package_is_eligible_for_everything(void **state)
 {
     const struct release *base = *state;
     int exit = -1;
-    cJSON *j = packages_verify(base->out, require_all, &exit);
+    cJSON *j = packages_verify(base->out, packages_require_all, &exit);
     static const char *const keys[] = {"clean", "unchanged_source", "no_skips", "pass"};
 
     assert_int_equal(exit, 0);
@@ -390,7 +383,7 @@ static void ATT_45_a_failed_package_leaves_the_last_good_one(void **state)
     pack_complete(&r, 2);
     after = test_read_path(path, &len);
     assert_string_equal(before, after);
-    packages_expect_exit("ATT-45", r.out, require_all, 0);
+    packages_expect_exit("ATT-45", r.out, packages_require_all, 0);
     free(after);
     free(before);
     free(path);

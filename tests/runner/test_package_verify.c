@@ -242,13 +242,6 @@ static void a_name_that_is_no_text_is_invalid(void **state)
 static void ATT_01_a_copy_verifies_without_the_original(void **state)
 {
     const struct fixtures *f = *state;
-    static const char *const all[] = {"--require-clean",
-                                      "--require-unchanged-source",
-                                      "--require-no-skips",
-                                      "--require-pass",
-                                      "--count",
-                                      "3",
-                                      NULL};
     struct release r;
     char *elsewhere = test_dir_new();
     char *copy = test_join(elsewhere, "copied");
@@ -261,7 +254,7 @@ static void ATT_01_a_copy_verifies_without_the_original(void **state)
     assert_int_equal(done.code, 0);
     test_run_fini(&done);
     release_free(&r); /* runs, repository, executable and all */
-    packages_expect_exit("ATT-01", copy, all, 0);
+    packages_expect_exit("ATT-01", copy, packages_require_all, 0);
     free(copy);
     test_dir_free(elsewhere);
 }
