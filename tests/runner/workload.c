@@ -264,7 +264,7 @@ int main(int argc, char **argv)
     if (stops)
         kill(getppid(), SIGSTOP);
     if (stops)
-        pause_ms(!strcmp(how, "stop-runner-long") ? 1500 : 500);
+        pause_ms(!strcmp(how, "stop-runner-long") ? 1500 : 250);
     if (strcmp(how, "no-markers") != 0)
         mark("window_end");
     if (stops)
