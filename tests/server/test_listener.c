@@ -112,6 +112,12 @@ static enum route_result echo(struct request *q)
     return ROUTE_DONE;
 }
 
+static void want_together(struct app *a, int n)
+{
+    atomic_store(&a->at_work, 0);
+    atomic_store(&a->wanted, n);
+}
+
 static bool at_work(struct app *a, int n)
 {
     int waited = 0;
@@ -434,7 +440,7 @@ static void suspended_requests_do_not_block_the_pool(void **state)
     struct raw r[20];
     size_t i = 0;
 
-    atomic_store(&f->app.wanted, ARRAY_LEN(r)); /* all at the same time, in two threads */
+    want_together(&f->app, ARRAY_LEN(r)); /* all at the same time, in two threads */
     for (i = 0; i < ARRAY_LEN(r); i++) {
         raw_open(&r[i], f->port);
         assert_true(
@@ -458,7 +464,7 @@ static void blocking_handlers_run_beside_the_pool(void **state)
     struct raw_response a;
     size_t i = 0;
 
-    atomic_store(&f->app.wanted, WORKERS + 1);
+    want_together(&f->app, WORKERS + 1);
     for (i = 0; i < ARRAY_LEN(r); i++) {
         raw_open(&r[i], f->port);
         assert_true(raw_puts(&r[i], "GET /blocking HTTP/1.1\r\nHost: h\r\n\r\n"));
