@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/json_in.h"
+#include "base/text.h"
 
 /* A sanitizer's shadow memory says nothing about the program's. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -382,6 +383,9 @@ static void check_download(struct fixture *f, const char *target, const char *wh
     struct raw_response a;
     struct digest d = {.bytes = {0}};
     char hex[DIGEST_HEX_SIZE];
+    char base64[48];
+    AUTO_FREE char *repr = NULL;
+    AUTO_FREE char *length = NULL;
     AUTO_FREE char *etag = NULL;
     AUTO_FREE char *want = NULL;
     AUTO_FREE char *condition = NULL;
@@ -397,8 +401,12 @@ static void check_download(struct fixture *f, const char *target, const char *wh
     header_is(&a, "ETag", want);
     header_is(&a, "Accept-Ranges", "bytes");
     header_is(&a, "Cache-Control", "public, max-age=31536000, immutable");
+    text_base64(d.bytes, DIGEST_SIZE, base64);
+    assert_true(asprintf(&repr, "sha-256=:%s:", base64) > 0);
     assert_int_equal(raw_header_count(&a, "Repr-Digest"), 1);
+    header_is(&a, "Repr-Digest", repr);
     len = a.body_len;
+    assert_true(asprintf(&length, "%zu", len) > 0);
     etag = raw_header(&a, "ETag");
     assert_true(asprintf(&condition, "If-None-Match: %s\r\n", etag) > 0);
     {
@@ -409,6 +417,7 @@ static void check_download(struct fixture *f, const char *target, const char *wh
         assert_int_equal(part.body_len, 10);
         assert_memory_equal(part.body, a.body + 10, 10);
         header_is(&part, "ETag", etag);
+        header_is(&part, "Repr-Digest", repr); /* of the whole, not of the part */
         raw_response_fini(&part);
         raw_ask(f->live.port, "GET", target, "Range: bytes=-5\r\n", NULL, 0, &part);
         expect(&part, 206, target);
@@ -432,6 +441,9 @@ static void check_download(struct fixture *f, const char *target, const char *wh
         raw_ask(f->live.port, "HEAD", target, NULL, NULL, 0, &part);
         expect(&part, 200, target);
         header_is(&part, "ETag", etag);
+        header_is(&part, "Content-Length", length);
+        header_is(&part, "Repr-Digest", repr);
+        assert_int_equal(part.body_len, 0);
         raw_response_fini(&part);
     }
     raw_response_fini(&a);
@@ -470,6 +482,9 @@ static void downloads_are_ranged_tagged_and_sandboxed(void **state)
         else
             check_download(f, one, NULL, 0);
     }
+    free(target);
+    assert_true(asprintf(&target, "/r/%s/evidence.tar", p->run) > 0);
+    check_download(f, target, p->archive, p->archive_len);
     free(target);
     assert_true(asprintf(&target, "/r/%s/f/definition.json", p->run) > 0);
     check_download(f, target, NULL, 0);
