@@ -95,6 +95,49 @@ static void definition_digests_move_with_their_half_only(void **state)
     }
 }
 
+/* The only keys that neither half holds (decisions U2). Every other key of the schema must move a
+ * digest: a key that stops being hashed could differ between two runs that are compared. */
+static bool may_be_unhashed(const char *key)
+{
+    static const char *const keys[] = {"title", "description", "label", "why", "timeout"};
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): the tables are some levels deep */
+static size_t count_unhashed(const struct schema *s, const char *where)
+{
+    size_t n = 0;
+
+    if (s->type == SCHEMA_ARRAY || s->type == SCHEMA_MAP)
+        return count_unhashed(s->item, where);
+    if (s->type != SCHEMA_OBJECT)
+        return 0;
+    for (size_t i = 0; i < s->n_fields; i++) {
+        const struct schema_field *field = &s->fields[i];
+        AUTO_FREE char *at = NULL;
+
+        assert_true(asprintf(&at, "%s/%s", where, field->key) > 0);
+        if (field->unhashed != may_be_unhashed(field->key))
+            fail_msg("%s is %s", at, field->unhashed ? "in no digest" : "hashed, a label");
+        n += field->unhashed;
+        n += count_unhashed(field->schema, at);
+    }
+    return n;
+}
+
+static void only_labels_and_timeouts_are_in_neither_half(void **state)
+{
+    (void) state;
+    assert_true(count_unhashed(&schema_gate, "") >= 10);
+    /* of what is measured, time-outs alone */
+    assert_int_equal(count_unhashed(&schema_experiment, ""), 4);
+}
+
 static void definition_json_reads_back_with_equal_digests(void **state)
 {
     AUTO_DEFINITION_FILE struct definition_file f = {0};
@@ -401,6 +444,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(definition_has_two_halves_and_notes),
         cmocka_unit_test(definition_digests_move_with_their_half_only),
+        cmocka_unit_test(only_labels_and_timeouts_are_in_neither_half),
         cmocka_unit_test(definition_json_reads_back_with_equal_digests),
         cmocka_unit_test(definition_json_refuses_what_the_yaml_could_not_say),
         cmocka_unit_test(definition_errors_name_the_place_and_the_likely_word),
