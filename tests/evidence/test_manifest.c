@@ -217,6 +217,23 @@ static void numbers_beyond_2_to_the_53_are_refused(void **state)
     }
 }
 
+/* Index of a file in files[], as a pointer. */
+static const char *file_pointer(const char *path, const char *member, char out[64])
+{
+    AUTO_JSON cJSON *m = fixture_manifest(&fx);
+    int i = 0;
+
+    for (const cJSON *f = json_get(m, "files")->child; f; f = f->next, i++) {
+        if (strcmp(json_get(f, "path")->valuestring, path) == 0)
+            break;
+    }
+    assert_true(i < 13);
+    (void) snprintf(out, 64, "/files/%d%s", i, member);
+    return out;
+}
+
+#define AT(path, member) file_pointer(path, member, (char[64]){0})
+
 static void pass_cannot_be_claimed(void **state)
 {
     static const struct {
@@ -255,6 +272,45 @@ static void pass_cannot_be_claimed(void **state)
         refused(rows[i].edits, ARRAY_LEN(rows[i].edits), rows[i].expect);
 }
 
+/* A run that only built has measured nothing, and says so in each of these. */
+static void build_only_has_no_outcome(void **state)
+{
+    const struct edit base[] = {
+        {"/status", "\"BUILD_ONLY\""},
+        {"/exit_code", "null"},
+        {"/report", "null"},
+        {"/report_status", "\"NOT_EXPECTED\""},
+        {"/acceptance_status", "\"NOT_APPLICABLE\""},
+        {AT("acceptance.json", "/path"), "\"acceptance.txt\""},
+        {AT("acceptance.json", "/role"), "\"run-log\""},
+        {"/audit_status", "\"NOT_APPLICABLE\""},
+        {AT("audit.json", "/path"), "\"audit.js\""},
+        {AT("audit.json", "/role"), "\"run-log\""},
+    };
+    const struct edit claims[][3] = {
+        {{"/exit_code", "0"}},
+        {{"/signal", "11"}},
+        {{"/report", "\"kvcache/50000.json\""}, {"/report_status", "\"CAPTURED\""}},
+        {{"/report_status", "\"MISSING\""}},
+        {{"/acceptance_status", "\"FAIL\""},
+         {AT("acceptance.json", "/path"), "\"acceptance.json\""},
+         {AT("acceptance.json", "/role"), "\"acceptance\""}},
+        {{"/audit_status", "\"OK\""},
+         {AT("audit.json", "/path"), "\"audit.json\""},
+         {AT("audit.json", "/role"), "\"audit\""}},
+    };
+
+    (void) state;
+    accepted(base, ARRAY_LEN(base));
+    for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
+        struct edit edits[ARRAY_LEN(base) + 3];
+
+        memcpy(edits, base, sizeof base);
+        memcpy(edits + ARRAY_LEN(base), claims[i], sizeof claims[i]);
+        refused(edits, ARRAY_LEN(edits), "a BUILD_ONLY run has no");
+    }
+}
+
 /* What git ignores may be what was measured: the commit does not say. */
 static void ignored_files_make_a_run_dirty(void **state)
 {
@@ -286,23 +342,6 @@ static void coherent_outcomes_are_accepted(void **state)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         accepted(rows[i], 3);
 }
-
-/* Index of a file in files[], as a pointer. */
-static const char *file_pointer(const char *path, const char *member, char out[64])
-{
-    AUTO_JSON cJSON *m = fixture_manifest(&fx);
-    int i = 0;
-
-    for (const cJSON *f = json_get(m, "files")->child; f; f = f->next, i++) {
-        if (strcmp(json_get(f, "path")->valuestring, path) == 0)
-            break;
-    }
-    assert_true(i < 13);
-    (void) snprintf(out, 64, "/files/%d%s", i, member);
-    return out;
-}
-
-#define AT(path, member) file_pointer(path, member, (char[64]){0})
 
 static void the_list_of_files_is_closed_and_sorted(void **state)
 {
@@ -400,6 +439,7 @@ int main(void)
         cmocka_unit_test(members_have_their_types),
         cmocka_unit_test(numbers_beyond_2_to_the_53_are_refused),
         cmocka_unit_test(pass_cannot_be_claimed),
+        cmocka_unit_test(build_only_has_no_outcome),
         cmocka_unit_test(ignored_files_make_a_run_dirty),
         cmocka_unit_test(coherent_outcomes_are_accepted),
         cmocka_unit_test(the_list_of_files_is_closed_and_sorted),
