@@ -71,6 +71,9 @@ static const struct row rows[] = {
     {"GET", "/a", {"Host", "h", "X A", "5"}, 400},
     {"GET", "/a", {"Host", "h", "", "5"}, 400},
     {"GET", "/a", {"Host", "h", "X-A", "a\x01"}, 400},
+    {"GET", "/a", {"Host", "h", "X-A", "a\x1f"}, 400},
+    {"GET", "/a", {"Host", "h", "X-A", "a\x7f"}, 400},
+    {"GET", "/a", {"Host", "h", "X-A", "a\tb \x80\xff"}, 0},
     {"GET", "/a", {"Host", "h", "Authorization", "a", "Authorization", "b"}, 400},
     {"POST", "/a", {"Host", "h", "Content-Length", "1", "Expect", "200-ok"}, 417},
     {"GET", "/a", {"Host", "h", "Content-Length33", ""}, 400}, /* folded: decisions I1 */
@@ -122,6 +125,20 @@ static void guard_limits_version_target_and_header_count(void **state)
     assert_int_equal(r.status, 414);
     target[2048] = '\0';
     assert_true(guard_check(q, &r));
+    target[256] = '\0'; /* no name of a host is longer than 255 bytes */
+    q->headers[0].value = target + 1;
+    assert_true(guard_check(q, &r));
+    target[256] = 'a';
+    target[257] = '\0';
+    assert_false(guard_check(q, &r));
+    assert_int_equal(r.status, 400);
+    q->headers[0].value = "h";
+    q->raw_query = "a=%4";
+    assert_false(guard_check(q, &r));
+    assert_int_equal(r.status, 400);
+    q->raw_query = NULL;
+    target[257] = 'a';
+    target[2048] = '\0';
     q->too_many_headers = true;
     assert_false(guard_check(q, &r));
     assert_int_equal(r.status, 431);
