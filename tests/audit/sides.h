@@ -66,8 +66,10 @@ struct sides {
     struct sides_side baseline;
     struct sides_side current;
     bool legacy;
-    bool bare;        /* no manifests, no definitions */
-    const char *path; /* of the report; SIDES_REPORT */
+    bool bare;                                  /* no manifests, no definitions */
+    bool digests_only;                          /* manifests, no definitions */
+    const char *class_baseline, *class_current; /* what the keeper of bare trees knows */
+    const char *path;                           /* of the report; SIDES_REPORT */
     const char *evidence_baseline, *evidence_current;
     const cJSON *baseline_manifest;
 };
@@ -235,10 +237,14 @@ static inline void sides_audit(struct sides *s, struct audit *out)
         .tree = &s->baseline.tree, .evidence_sha256 = s->evidence_baseline, .legacy = s->legacy};
     in.current =
         (struct audit_side){.tree = &s->current.tree, .evidence_sha256 = s->evidence_current};
+    in.baseline.machine_class = s->class_baseline;
+    in.current.machine_class = s->class_current;
     if (!s->bare) {
         in.baseline.manifest = s->baseline.manifest;
-        in.baseline.definition = &s->baseline.definition;
         in.current.manifest = s->current.manifest;
+    }
+    if (!s->bare && !s->digests_only) {
+        in.baseline.definition = &s->baseline.definition;
         in.current.definition = &s->current.definition;
     }
     if (audit_run(&in, out, &e) < 0)

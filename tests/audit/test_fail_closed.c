@@ -29,6 +29,20 @@ static void ok_lists_what_was_compared(void **state)
     assert_string_equal(pointer_get(a.document, "/paths/0/status")->valuestring, "compared");
     assert_string_equal(pointer_get(a.document, "/current/commit")->valuestring, "c0ffee");
     assert_true(cJSON_IsFalse(json_get(a.document, "same_executable")));
+    for (size_t i = 0; i < facts_count; i++) { /* each fact stands there once */
+        const cJSON *row = NULL;
+        size_t n = 0;
+
+        cJSON_ArrayForEach(row, pointer_get(a.document, "/identity/equal")) {
+            const char *field = json_get(row, "field")->valuestring;
+            const char *name = strrchr(field, '/');
+
+            n += strncmp(field, "/machine/facts/", 15) == 0 &&
+                 strcmp(name + 1, facts_table[i].name) == 0;
+        }
+        if (n != 1)
+            fail_msg("%s is listed %zu times", facts_table[i].name, n);
+    }
     audit_fini(&a);
     sides_fini(&s);
 }
@@ -358,6 +372,58 @@ static void rule3_malformed_identity_on_both_sides_is_not_equal(void **state)
 }
 
 /* Two texts of one double are two numbers; the largest that is exact still compares. */
+/* A pattern that finds nothing on either side has compared nothing: unknown, not equal. */
+static void rule3_a_pattern_that_finds_nothing_is_unknown(void **state)
+{
+    static const char *const nothing[] = {"{}", "[]", "null", NULL};
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(nothing); i++) {
+        sides_init(&s);
+        sides_put_text(s.baseline.report, "/environment", nothing[i]);
+        sides_put_text(s.current.report, "/environment", nothing[i]);
+        sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", "/environment/*");
+    }
+}
+
+/* An identity of some reports is one of those: another report has none, and that is a refusal. */
+static void rule3_a_report_without_any_identity_is_refused(void **state)
+{
+    static const char yaml[] =
+        "version: 1\ngates:\n  g:\n    class: box\n    build: {command: [make], executable: {from: "
+        "path, path: app}}\n"
+        "    run: {command: ['{executable}'], report: s/1.json}\n    identity: [{path: /scenario, "
+        "require: required, reports: [%s]}]\n"
+        "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"
+        "    audit: {paths: {required: [s/1.json]}, metrics: [{path: /results/rate, unit: 1/s, "
+        "worse: lower, tolerance_pct: 5}]}\n";
+    static const struct {
+        const char *reports;
+        const char *scenario; /* of the current report */
+        enum verdict verdict;
+        const char *code;
+    } rows[] = {
+        {"s/1.json", "\"s\"", VERDICT_OK, NULL},
+        {"s/1.json", "\"t\"", VERDICT_NON_COMPARABLE, "NC-IDENTITY-DIFFERS"},
+        {"'t/*'", "\"s\"", VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING"},
+        {"'t/*'", "\"t\"", VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char *text = NULL;
+        struct sides s;
+
+        assert_true(asprintf(&text, yaml, rows[i].reports) > 0);
+        sides_init_with(&s, text);
+        free(text);
+        s.bare = true;
+        sides_put_text(s.current.report, "/scenario", rows[i].scenario);
+        sides_expect(&s, rows[i].verdict, rows[i].code, NULL);
+    }
+}
+
 static void rule3_numbers_that_no_double_tells_apart_are_not_equal(void **state)
 {
     struct sides s;
@@ -515,7 +581,55 @@ static void rule5_another_definition_names_its_keys(void **state)
     definition_fini(&s.policy);
     sides_definition(yaml, &s.policy);
     sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-DEFINITION", NULL);
+    /* The run agrees with the definition that judges; the baseline was another experiment. */
+    sides_init(&s);
+    definition_fini(&s.baseline.definition);
+    sides_definition(yaml, &s.baseline.definition);
+    sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-DEFINITION", "/conditioning/1/value");
     free(yaml);
+}
+
+/* Without the definitions themselves, the digests in the manifests say that they differ. */
+static void rule5_another_digest_is_another_definition(void **state)
+{
+    static const char field[] = "/definition/experiment_sha256";
+    struct sides s;
+
+    (void) state;
+    for (int side = 0; side < 2; side++) {
+        sides_init(&s);
+        s.digests_only = true;
+        sides_put_text(side ? s.current.manifest : s.baseline.manifest, field,
+                       "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"");
+        sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-DEFINITION", field);
+        sides_init(&s);
+        s.digests_only = true;
+        sides_put_text(side ? s.current.manifest : s.baseline.manifest, field, "null");
+        sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-IDENTITY-MISSING", field);
+    }
+    sides_init(&s);
+    s.digests_only = true;
+    sides_expect(&s, VERDICT_OK, NULL, NULL);
+}
+
+/* Bare trees whose keeper knows on which class each was measured. */
+static void rule5_bare_trees_of_two_classes(void **state)
+{
+    static const char *const classes[][2] = {
+        {"box", "box"}, {"box", NULL}, {NULL, "box"}, {"box", "other"}};
+    struct sides s;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
+        bool differ = i == ARRAY_LEN(classes) - 1;
+
+        sides_init(&s);
+        s.bare = true;
+        s.class_baseline = classes[i][0];
+        s.class_current = classes[i][1];
+        sides_expect(&s, differ ? VERDICT_NON_COMPARABLE : VERDICT_OK,
+                     differ ? "NC-MACHINE-CLASS" : NULL, "/class");
+    }
 }
 
 /* A removed element is one difference of one list, not one per index behind it. */
@@ -895,6 +1009,8 @@ int main(void)
         cmocka_unit_test(rule2_same_binary_is_noise_only_with_the_same_source),
         cmocka_unit_test(rule3_both_may_lack_needs_a_legacy_baseline_and_absence_on_both),
         cmocka_unit_test(rule3_malformed_identity_on_both_sides_is_not_equal),
+        cmocka_unit_test(rule3_a_pattern_that_finds_nothing_is_unknown),
+        cmocka_unit_test(rule3_a_report_without_any_identity_is_refused),
         cmocka_unit_test(rule3_numbers_that_no_double_tells_apart_are_not_equal),
         cmocka_unit_test(rule3_estimators_are_known_and_equal),
         cmocka_unit_test(rule3_a_side_without_manifest_is_unknown),
@@ -902,6 +1018,8 @@ int main(void)
         cmocka_unit_test(rule4_conditioning_is_identity),
         cmocka_unit_test(rule5_another_class_gate_mode_or_source),
         cmocka_unit_test(rule5_another_definition_names_its_keys),
+        cmocka_unit_test(rule5_another_digest_is_another_definition),
+        cmocka_unit_test(rule5_bare_trees_of_two_classes),
         cmocka_unit_test(rule5_a_list_of_another_definition_is_one_reason),
         cmocka_unit_test(rule3_long_lists_are_told_in_bounds),
         cmocka_unit_test(rule5_policy_alone_may_differ),
