@@ -90,6 +90,39 @@ static void rule1_metric_missing_null_or_not_a_number(void **state)
     sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-METRIC-MISSING", "/results/rate");
 }
 
+/* What only informs may be absent; what is gated counts as expected though it is absent. */
+static void rule1_only_gated_metrics_must_be_there(void **state)
+{
+    static const struct {
+        const char *pointer;
+        const char *json;
+        enum verdict verdict;
+        int expected, made;
+    } rows[] = {
+        {"/results/cpu", NULL, VERDICT_OK, 4, 4},
+        {"/results/cpu", "null", VERDICT_OK, 4, 4},
+        {"/results/cpu", "\"much\"", VERDICT_OK, 4, 4},
+        {"/results/rate", NULL, VERDICT_NON_COMPARABLE, 5, 0},
+        {"/results/rate", "\"much\"", VERDICT_NON_COMPARABLE, 5, 0},
+        {"/latency/get/p99", NULL, VERDICT_NON_COMPARABLE, 5, 0},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct audit a = {0};
+        struct sides s;
+
+        sides_init(&s);
+        sides_put_text(s.current.report, rows[i].pointer, rows[i].json);
+        sides_audit(&s, &a);
+        assert_int_equal(a.verdict, rows[i].verdict);
+        assert_int_equal(json_get(a.document, "expected_comparisons")->valueint, rows[i].expected);
+        assert_int_equal(json_get(a.document, "made_comparisons")->valueint, rows[i].made);
+        audit_fini(&a);
+        sides_fini(&s);
+    }
+}
+
 static void rule1_pattern_expands_over_the_baseline(void **state)
 {
     struct sides s;
@@ -997,6 +1030,7 @@ int main(void)
         cmocka_unit_test(ok_lists_what_was_compared),
         cmocka_unit_test(regression_beyond_the_tolerance_only),
         cmocka_unit_test(rule1_metric_missing_null_or_not_a_number),
+        cmocka_unit_test(rule1_only_gated_metrics_must_be_there),
         cmocka_unit_test(rule1_pattern_expands_over_the_baseline),
         cmocka_unit_test(rule1_report_missing_on_a_side),
         cmocka_unit_test(rule1_comparison_paths_of_a_reviewed_baseline_are_required),
