@@ -25,7 +25,7 @@ static const uint8_t spki_head[] = {
 struct public_key {
     uint8_t spki[SPKI_SIZE];
     struct digest fingerprint;
-    char id[48];
+    char id[KEYID_SIZE];
 };
 
 struct ring_item {
@@ -310,17 +310,25 @@ size_t keyring_index(const struct keyring *r, const char *keyid)
     return r->n;
 }
 
-const char *keyring_refusal(const struct keyring *r, size_t i, const char *project, int64_t now_us)
+const char *keyring_entry_refusal(const struct keyring_entry *en, int64_t now_us)
 {
-    const struct keyring_entry *en = &r->items[i].entry;
-    bool allowed = !project || !en->projects;
-
     if (en->revoked_since_us != 0 && now_us >= en->revoked_since_us)
         return "the key was revoked";
     if (en->not_before_us != 0 && now_us < en->not_before_us)
         return "the key is not valid yet";
     if (en->not_after_us != 0 && now_us > en->not_after_us)
         return "the key has expired";
+    return NULL;
+}
+
+const char *keyring_refusal(const struct keyring *r, size_t i, const char *project, int64_t now_us)
+{
+    const struct keyring_entry *en = &r->items[i].entry;
+    const char *refusal = keyring_entry_refusal(en, now_us);
+    bool allowed = !project || !en->projects;
+
+    if (refusal)
+        return refusal;
     for (size_t k = 0; !allowed && k < en->n_projects; k++)
         allowed = strcmp(en->projects[k], project) == 0;
     return allowed ? NULL : "the key may not sign for this project";

@@ -12,6 +12,8 @@
 
 struct public_key; /* P-256, checked on load */
 
+#define KEYID_SIZE 45 /* base64 of 32 bytes, NUL included */
+
 /* SPKI PEM; anything but P-256 is refused. keyid = base64(SHA-256(SPKI DER)), as text and hex
  * fingerprint. */
 int public_key_parse(const char *pem, size_t len, struct public_key **out,
@@ -51,8 +53,10 @@ const struct keyring_entry *keyring_entry(const struct keyring *r, size_t i);
 /* Index of the key with this id (base64, or the hex fingerprint); keyring_count when there is none.
  */
 size_t keyring_index(const struct keyring *r, const char *keyid);
-/* NULL when the key may sign for `project` (NULL: no project asked) at now_us; else why not (static
- * text). */
+/* NULL when a key of this validity may sign at now_us; else why not (static text). Projects are not
+ * asked. */
+const char *keyring_entry_refusal(const struct keyring_entry *en, int64_t now_us);
+/* The same of the i-th key, and for `project` (NULL: no project asked). */
 const char *keyring_refusal(const struct keyring *r, size_t i, const char *project, int64_t now_us);
 
 static inline void cleanup_public_key(struct public_key **k)

@@ -84,7 +84,7 @@ static int ask_server(const struct cli *c, const struct cli_args *a, cJSON *rows
         return 0;
     if (!t.project && definition_project_here(c, &here, &ignored) == 0)
         t.project = here;
-    return doctor_server(&t, rows, e);
+    return doctor_server(&t, cli_get(a, "key"), rows, e);
 }
 
 static int doctor(struct cli *c, const struct cli_args *a, int *out_exit, struct err *e)
@@ -135,15 +135,17 @@ static const struct cli_option options[] = {
      .value = "FILE",
      .help = "whether this token may upload (or CLEANRUN_TOKEN_FILE)"},
     {.name = "project", .value = "OWNER/NAME", .help = "to there (default: cleanrun.yaml's)"},
+    {.name = "key", .value = "FILE", .help = "whether it believes what this private key signs"},
     {.name = "root", .value = "DIR", .help = "read proc, sys and etc below DIR instead of /"},
 };
 
 const struct command command_doctor = {
     .name = "doctor",
     .summary = "is this machine fit to measure",
-    .synopsis = "[--json] [--server URL --token-file FILE]",
-    .examples = "  cleanrun doctor\n"
-                "  cleanrun doctor --server https://perf.example.org --token-file token\n",
+    .synopsis = "[--json] [--server URL --token-file FILE --key FILE]",
+    .examples =
+        "  cleanrun doctor\n"
+        "  cleanrun doctor --server https://perf.example.org --token-file token --key key.pem\n",
     .notes = "Exit: 0 when nothing is bad (warnings are told), 4 when something is, 2 when it "
              "can't be read.\n",
     COMMAND_OPTIONS(options),

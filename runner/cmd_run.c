@@ -82,6 +82,7 @@ static int read_options(const struct cli *c, const struct cli_args *a, struct ru
         .build_only = cli_has(a, "build-only"),
         .json = cli_has(a, "json"),
         .push = cli_has(a, "push"),
+        .key = cli_get(a, "key"),
         .attempt = 1,
     };
     if (mode && !plan_mode_parse(mode, &o->mode))

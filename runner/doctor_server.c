@@ -5,6 +5,7 @@
 
 #include "base/json_in.h"
 #include "base/json_out.h"
+#include "evidence/sign.h"
 #include "runner/http.h"
 
 struct row {
@@ -50,7 +51,35 @@ static int ask_version(const struct push_target *t, struct err *why)
                                          "what is there answered %ld to /version", reply.status);
 }
 
-static int check_upload(const struct push_target *t, cJSON *rows, struct err *e)
+static int ask_key(const struct push_target *t, const char *path, struct err *why)
+{
+    AUTO_PRIVATE_KEY struct private_key *key = NULL;
+
+    return private_key_load(path, &key, why) < 0
+               ? -1
+               : push_check_key(t, public_key_fingerprint(private_key_public(key)), NULL, why);
+}
+
+static int check_key(const struct push_target *t, const char *path, cJSON *rows, struct err *e)
+{
+    struct err why = ERR_INIT;
+    struct row r = {.name = "key", .state = "warn", .value = path};
+
+    if (!path) {
+        r.text = "no key: whether the server knows it was not asked";
+        r.fix = "--key FILE, the one that evidence will be signed with";
+    } else if (ask_key(t, path, &why) < 0) {
+        r.state = "bad";
+        r.text = why.text;
+        r.fix = "cleanrun-server runner list shows what is registered there";
+    } else {
+        r.state = "ok";
+        r.text = "the server believes what it signs for this project";
+    }
+    return add_row(rows, &r, e);
+}
+
+static int check_upload(const struct push_target *t, const char *key, cJSON *rows, struct err *e)
 {
     struct err why = ERR_INIT;
     struct row r = {.name = "upload", .state = "warn", .value = t->project};
@@ -67,12 +96,15 @@ static int check_upload(const struct push_target *t, cJSON *rows, struct err *e)
         r.fix = "cleanrun-server token add NAME --scope upload --project OWNER/NAME makes a token";
     } else {
         r.state = "ok";
-        r.text = "the token may upload; the runner's key is judged with what it signed";
+        r.text = "the token may upload";
+        if (add_row(rows, &r, e) < 0)
+            return -1;
+        return check_key(t, key, rows, e);
     }
     return add_row(rows, &r, e);
 }
 
-int doctor_server(const struct push_target *t, cJSON *rows, struct err *e)
+int doctor_server(const struct push_target *t, const char *key, cJSON *rows, struct err *e)
 {
     struct err why = ERR_INIT;
     bool answers = ask_version(t, &why) == 0;
@@ -87,5 +119,5 @@ int doctor_server(const struct push_target *t, cJSON *rows, struct err *e)
 
     if (add_row(rows, &r, e) < 0)
         return -1;
-    return answers ? check_upload(t, rows, e) : 0;
+    return answers ? check_upload(t, key, rows, e) : 0;
 }

@@ -1,6 +1,7 @@
 /*
  * doctor_server: what can be asked of a server before an hour is measured for it: that it answers,
- * and that the token may upload for the project. Sends nothing that is kept. One thread.
+ * that the token may upload for the project, and that the key is a registered one. Sends nothing
+ * that is kept. One thread.
  */
 #pragma once
 
@@ -10,5 +11,7 @@
 #include "base/err.h"
 #include "runner/push.h"
 
-/* Appends rows "server" and "upload" as host_fitness makes them. t->project NULL: unknown. */
-int doctor_server(const struct push_target *t, cJSON *rows, struct err *e) MUST_CHECK;
+/* Appends rows "server", "upload" and "key" as host_fitness makes them. t->project NULL: unknown;
+ * key: the file of a private one, NULL: not asked. */
+int doctor_server(const struct push_target *t, const char *key, cJSON *rows,
+                  struct err *e) MUST_CHECK;

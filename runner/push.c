@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/json_in.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "evidence/manifest.h"
@@ -261,6 +262,58 @@ int push_check_server(const struct push_target *t, struct err *e)
     if (http_retry(&q, &reply, e) < 0)
         return -1;
     return reply.status == MAY_UPLOAD ? 0 : push_refused(&u, "asking", &reply, e);
+}
+
+/* The answer to the question for a key. */
+static int judge_key(const cJSON *answer, const char *hex, const char *machine_class, struct err *e)
+{
+    const char *refusal = json_text(answer, "refusal", NULL);
+    const char *known = json_text(answer, "class", "");
+
+    if (strcmp(json_text(answer, "schema", ""), "cleanrun-runner/1") != 0)
+        return err_set(e, ERR_BUSY, "push.key", "what the server says of a key is no answer");
+    if (refusal)
+        return err_set(e, ERR_USAGE, "push.key",
+                       "the server would refuse what key %s signs: %.200s", hex, refusal);
+    if (machine_class && strcmp(known, machine_class) != 0)
+        return err_set(e, ERR_USAGE, "push.key",
+                       "key %s is registered for a machine of class '%.100s', and the gate is for "
+                       "class '%s'",
+                       hex, known, machine_class);
+    return 0;
+}
+
+int push_check_key(const struct push_target *t, const struct digest *fingerprint,
+                   const char *machine_class, struct err *e)
+{
+    AUTO_FREE char *token = NULL;
+    AUTO_FREE char *url = NULL;
+    AUTO_JSON cJSON *answer = NULL;
+    AUTO_HTTP_REPLY struct http_reply reply = {.status = 0};
+    const struct push_upload u = {.target = t, .project = t->project};
+    char hex[DIGEST_HEX_SIZE];
+
+    digest_hex(fingerprint, hex);
+    url = push_url(t->server, "/api/v1/projects/%s/runners/%s", t->project, hex);
+    if (!url)
+        return err_set(e, ERR_USAGE, "push.url", "the server's address is too long");
+    if (push_read_token(t->token_file, &token, e) < 0)
+        return -1;
+    const struct http_request q = {.method = "GET", .url = url, .token = token, .file_fd = -1};
+
+    if (http_retry(&q, &reply, e) < 0)
+        return -1;
+    if (reply.status == 404)
+        return err_set(
+            e, ERR_USAGE, "push.key",
+            "the server knows no runner of %s with key %s: there, cleanrun-server runner "
+            "add NAME --class %s --key PUB.pem --project %s registers it",
+            t->project, hex, machine_class ? machine_class : "CLASS", t->project);
+    if (reply.status != 200)
+        return push_refused(&u, "asking for the key", &reply, e);
+    return json_parse(reply.body, reply.len, NULL, &answer, e) < 0
+               ? -1
+               : judge_key(answer, hex, machine_class, e);
 }
 
 /* What is asked for on the command line against what the archive says of itself: known before

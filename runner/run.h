@@ -38,7 +38,8 @@ struct run_options {
     const char *control; /* id or directory of the unprofiled control, for diagnostic modes */
     enum plan_mode mode;
     bool build_only, json;
-    bool push; /* afterwards: that the server answers is asked before the build */
+    bool push;       /* afterwards: whether the server will take it is asked before the build */
+    const char *key; /* private, PEM: to seal with; NULL: not sealed */
     uint64_t attempt, wait_s;
 };
 

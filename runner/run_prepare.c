@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
+#include "evidence/sign.h"
 #include "runner/checkout.h"
 #include "runner/envguard.h"
 #include "runner/fetch.h"
@@ -192,8 +193,14 @@ static int check_push(struct run *r, struct err *e)
                                   .token_file = r->options.token_file,
                                   .project = r->project,
                                   .gate = r->definition->gate};
+    AUTO_PRIVATE_KEY struct private_key *key = NULL;
 
-    return r->options.push ? push_check_server(&t, e) : 0;
+    if (!r->options.push)
+        return 0;
+    if (private_key_load(r->options.key, &key, e) < 0 || push_check_server(&t, e) < 0)
+        return -1;
+    return push_check_key(&t, public_key_fingerprint(private_key_public(key)),
+                          r->plan.machine_class, e);
 }
 
 /* No baseline named, but a server that knows the reviewed one: it is fetched and checked before the

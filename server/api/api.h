@@ -74,6 +74,7 @@ enum route_result page_project(struct request *q);
 enum route_result page_gate(struct request *q);
 enum route_result page_baselines(struct request *q);
 enum route_result page_baseline(struct request *q);
+enum route_result page_runner(struct request *q);
 enum route_result page_commit(struct request *q);
 enum route_result page_run(struct request *q);
 enum route_result page_compare(struct request *q);

@@ -334,6 +334,26 @@ enum route_result page_baseline(struct request *q)
     return answer(q, rc, &e, "baseline", document, REPLY_LIVE, b.is_private);
 }
 
+/* A runner asks before it measures. Only for programs. */
+enum route_result page_runner(struct request *q)
+{
+    struct store_project project = {.id = 0};
+    struct digest key;
+    const char *name = NULL;
+    cJSON *document = NULL;
+    struct err e = ERR_INIT;
+    int rc = 0;
+
+    if (!access_read_project(q, &name, &project))
+        return ROUTE_DONE;
+    if (!digest_parse(request_param(q, "key"), &key)) {
+        reply_not_found(q);
+        return ROUTE_DONE;
+    }
+    rc = doc_runner(api_of(q)->store, name, &key, &document, &e);
+    return answer(q, rc, &e, "runner", document, REPLY_LIVE, project.is_private);
+}
+
 enum route_result page_commit(struct request *q)
 {
     struct store_project project = {.id = 0};

@@ -54,6 +54,7 @@ static const struct route routes[] = {
     KEPT(ROUTE_API, PROJECT "/compare/{run}/{other}", page_compare),
     KEPT(ROUTE_API, PROJECT "/gates/{gate}/baselines", page_baselines),
     KEPT(ROUTE_API, PROJECT "/commits/{sha}/check", page_commit),
+    KEPT(ROUTE_API, PROJECT "/runners/{key}", page_runner),
     FROM_DISK(ROUTE_API, PROJECT "/runs/{run}/archive", download_archive),
     FROM_DISK(ROUTE_API, PROJECT "/runs/{run}/bundle", download_bundle),
     FROM_DISK(ROUTE_API, PROJECT "/runs/{run}/files/{path...}", download_member),

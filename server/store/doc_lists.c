@@ -348,6 +348,46 @@ int doc_check(struct store *s, const char *project, const char *commit, cJSON **
     return doc_take(&d, out, e);
 }
 
+int doc_runner(struct store *s, const char *project, const struct digest *fingerprint, cJSON **out,
+               struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_JSON_DOC struct json_doc d = {.root = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
+    struct store_project p;
+    char keyid[KEYID_SIZE];
+    bool row = false;
+
+    text_base64(fingerprint->bytes, sizeof fingerprint->bytes, keyid);
+    if (store_read_open(s, &r, e) < 0 || store_project_read(r.db, project, &p, e) < 0)
+        return -1;
+    q = query_begin(r.db, SQL_RUNNER_OF_PROJECT);
+    query_int(&q, p.id);
+    query_text(&q, keyid);
+    if (query_step(&q, &row, e) < 0)
+        return -1;
+    if (!row)
+        return err_set(e, ERR_NOTFOUND, "doc.runner", "no runner of %s has this key", project);
+    const struct keyring_entry entry = {
+        .not_before_us = query_get_int(&q, 2),
+        .not_after_us = query_get_int(&q, 3),
+        .revoked_since_us = query_get_int(&q, 4),
+    };
+
+    json_doc_init_object(&d);
+    json_add_string(&d, NULL, "schema", "cleanrun-runner/1");
+    json_add_string(&d, NULL, "project", project);
+    json_add_string(&d, NULL, "keyid", keyid);
+    doc_hex(&d, NULL, "fingerprint_sha256", fingerprint);
+    json_add_string(&d, NULL, "name", query_get_text(&q, 0));
+    json_add_string(&d, NULL, "class", query_get_text(&q, 1));
+    doc_time(&d, NULL, "valid_from", entry.not_before_us);
+    doc_time(&d, NULL, "valid_to", entry.not_after_us);
+    doc_time(&d, NULL, "revoked_since", entry.revoked_since_us);
+    json_add_string(&d, NULL, "refusal", keyring_entry_refusal(&entry, clock_realtime_us()));
+    return doc_take(&d, out, e);
+}
+
 int doc_keys(struct store *s, cJSON **out, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};

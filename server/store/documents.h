@@ -45,5 +45,9 @@ int doc_compare_baselines(struct store *s, const char *id, const char *other, cJ
 /* cleanrun-check/1; an unknown commit is PENDING. commit: 40 or 64 hex digits, else ERR_USAGE. */
 int doc_check(struct store *s, const char *project, const char *commit, cJSON **out,
               struct err *e) MUST_CHECK;
+/* cleanrun-runner/1: the runner of a project whose key has this fingerprint, and whether what it
+ * signs now is believed; ERR_NOTFOUND when none is registered for the project. */
+int doc_runner(struct store *s, const char *project, const struct digest *fingerprint, cJSON **out,
+               struct err *e) MUST_CHECK;
 /* cleanrun-keys/1: {schema, keys[{keyid, fingerprint_sha256, pem, use: "verdicts"}]} */
 int doc_keys(struct store *s, cJSON **out, struct err *e) MUST_CHECK;

@@ -131,6 +131,11 @@ static const struct sql_statement statements[SQL_MAX] = {
          " n.revoked_since_us FROM runner_projects x JOIN runners n ON n.id = x.runner"
          " WHERE x.project = ? ORDER BY n.id",
          false},
+    [SQL_RUNNER_OF_PROJECT] =
+        {"SELECT n.name, n.class, n.not_before_us, n.not_after_us, n.revoked_since_us"
+         " FROM runner_projects x JOIN runners n ON n.id = x.runner"
+         " WHERE x.project = ? AND n.keyid = ?",
+         false},
 
     [SQL_TOKEN_ADD] =
         {"INSERT INTO tokens (name, hash, scopes, project, created_us) VALUES (?, ?, ?, ?, ?)",

@@ -288,12 +288,16 @@ static void broken_ones(struct site *s)
 
 static void lists(struct site *s)
 {
+    char key[DIGEST_HEX_SIZE];
+
     look(s, "gate", 200, PAGE "/" UPLOAD_GATE ".json");
     look(s, "baselines", 200, PAGE "/" UPLOAD_GATE "/baselines.json");
     look(s, "baselines", 200, GATE "/baselines");
     look(s, "project", 200, PAGE ".json");
     look(s, "home", 200, "/index.json");
     look(s, "keys", 200, "/api/v1/keys");
+    digest_hex(public_key_fingerprint(private_key_public(uploads_key(s->uploads))), key);
+    look(s, "runner", 200, "/api/v1/projects/" UPLOAD_PROJECT "/runners/%s", key);
     look(s, "help", 200, "/help.json");
     look(s, "help-of-a-reason", 200, "/help/reasons/IN-HASH.json");
     look(s, "healthz", 200, "/healthz");

@@ -108,6 +108,10 @@ static void every_address_answers_in_its_form(void **state)
         {"/metrics", 200, "text/plain"},
         {"/api/v1/openapi.json", 200, "application/json"},
         {"/api/v1/keys", 200, "application/json"},
+        {"/api/v1/projects/demo/open/runners/"
+         "0000000000000000000000000000000000000000000000000000000000000000",
+         404, "application/problem+json"},
+        {"/api/v1/projects/demo/open/runners/00", 404, "application/problem+json"},
         {"/schema/cleanrun-v1.json", 200, "application/schema+json"},
         {"/schema/cleanrun-v1", 404, "application/problem+json"},
         {"/api/v1/projects/demo/open/commits/0123456789012345678901234567890123456789/check", 200,

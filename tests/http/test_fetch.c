@@ -314,6 +314,71 @@ static void refused_before_the_build(struct place *x, const char *const more[], 
     test_run_fini(&r);
 }
 
+/* State of the row "key" of `cleanrun doctor`, and its text. */
+static void doctor_says(const struct place *x, const char *key, const char *state,
+                        const char *words)
+{
+    const char *const args[] = {"doctor",       "--json", "--server",  x->url,
+                                "--token-file", x->token, "--project", PROJECT,
+                                "--key",        key,      NULL};
+    AUTO_JSON cJSON *j = NULL;
+    const cJSON *row = NULL;
+    struct err e = ERR_INIT;
+    struct test_run r;
+    bool found = false;
+
+    project_cleanrun(&x->p, args, NULL, &r);
+    assert_int_equal(json_parse(r.out, r.out_len, NULL, &j, &e), 0);
+    cJSON_ArrayForEach(row, json_get(j, "checks")) {
+        if (strcmp(json_text(row, "name", ""), "key") != 0)
+            continue;
+        found = true;
+        assert_string_equal(json_text(row, "state", ""), state);
+        assert_non_null(strstr(json_text(row, "text", ""), words));
+    }
+    assert_true(found);
+    test_run_fini(&r);
+}
+
+/* An hour of measuring is not spent for evidence that the server will refuse. */
+static void a_key_that_is_not_believed_is_told_before_the_build(void **state)
+{
+    static const char *const revoke[] = {"runner",   "revoke",  "machine",
+                                         "--reason", "it left", NULL};
+    struct place x;
+
+    (void) state;
+    place_new(&x, true);
+    char *keys = test_join(x.p.dir, "more");
+    char *key = test_join(keys, "key.pem");
+    char *pub = test_join(keys, "pub.pem");
+    const char *const gen[] = {"key", "gen", "--out", keys, NULL};
+    const char *const add[] = {"runner", "add", "second",    "--class", "other-class",
+                               "--key",  pub,   "--project", PROJECT,   NULL};
+    const char *const own[] = {"--server", x.url,          "--key", x.key,
+                               "--push",   "--token-file", x.token, NULL};
+    const char *const other[] = {"--server", x.url,          "--key", key,
+                                 "--push",   "--token-file", x.token, NULL};
+    struct test_run r;
+
+    project_cleanrun(&x.p, gen, NULL, &r);
+    assert_int_equal(r.code, 0);
+    test_run_fini(&r);
+    doctor_says(&x, x.key, "ok", "believes");
+    doctor_says(&x, key, "bad", "knows no runner of " PROJECT);
+    refused_before_the_build(&x, other, 2, "knows no runner of " PROJECT);
+    assert_int_equal(live_admin(&x.live, add, NULL), 0);
+    doctor_says(&x, key, "ok", "believes"); /* of which gate is not known there */
+    refused_before_the_build(&x, other, 2, "for a machine of class 'other-class'");
+    assert_int_equal(live_admin(&x.live, revoke, NULL), 0);
+    doctor_says(&x, x.key, "bad", "the key was revoked");
+    refused_before_the_build(&x, own, 2, "the key was revoked");
+    free(pub);
+    free(key);
+    free(keys);
+    place_free(&x);
+}
+
 static void a_server_that_does_not_answer_is_an_error(void **state)
 {
     struct place x;
@@ -509,6 +574,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_reviewed_baseline_is_fetched_checked_and_snapshotted),
         cmocka_unit_test(a_branch_that_loosens_its_policy_regresses_on_both_sides),
         cmocka_unit_test(the_baseline_must_be_signed_by_a_key_that_is_given),
+        cmocka_unit_test(a_key_that_is_not_believed_is_told_before_the_build),
         cmocka_unit_test(a_server_that_does_not_answer_is_an_error),
         cmocka_unit_test(damaged_evidence_of_a_baseline_is_never_used),
         cmocka_unit_test(what_a_lying_server_sends_is_invalid),
