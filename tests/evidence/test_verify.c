@@ -298,6 +298,39 @@ static void a_signature_by_a_stranger_is_refused(void **state)
     judge("stranger", &in, envelope, envelope_len, "IN-KEY", "no trusted key made this signature");
 }
 
+/* A signature of a known key that does not verify is broken; one that names an unknown key is a
+ * stranger's; one that names none could be anybody's. */
+static void a_broken_signature_is_told_from_a_strangers(void **state)
+{
+    static const char at_sig[] = "\"sig\":\"";
+    static const char at_keyid[] = "\"keyid\":\"";
+    const struct verify_input in = {.keyring = fx.ring};
+    AUTO_PRIVATE_KEY struct private_key *stranger = NULL;
+    AUTO_DSSE struct dsse d = {.payload_type = NULL};
+    AUTO_FREE char *broken = strdup(envelope);
+    AUTO_FREE char *foreign = NULL;
+    AUTO_FREE char *nameless = NULL;
+    char *at = strstr(broken, at_sig);
+    size_t len = 0;
+
+    (void) state;
+    assert_non_null(at);
+    at += sizeof at_sig - 1 + 20; /* inside the first of the two numbers */
+    *at = *at == 'A' ? 'B' : 'A';
+    judge("known key", &in, broken, strlen(broken), "IN-SIGNATURE", "no trusted key made this");
+
+    MUST(private_key_generate(&stranger, E));
+    MUST(dsse_parse(envelope, envelope_len, &d, E));
+    MUST(dsse_sign(d.payload_type, d.payload, d.payload_len, stranger, &foreign, &len, E));
+    judge("unknown key", &in, foreign, len, "IN-KEY", public_key_id(private_key_public(stranger)));
+    at = strstr(foreign, at_keyid);
+    assert_non_null(at);
+    at += sizeof at_keyid - 1;
+    assert_true(asprintf(&nameless, "%.*s%s", (int) (at - foreign), foreign, strchr(at, '"')) > 0);
+    judge("no key named", &in, nameless, strlen(nameless), "IN-SIGNATURE",
+          "no trusted key made this signature");
+}
+
 /* Signs what the caller says, with the right key. */
 static char *sign_payload(const char *type, const void *payload, size_t len, size_t *out_len)
 {
@@ -891,6 +924,7 @@ int main(void)
         cmocka_unit_test(later_stages_are_not_run),
         cmocka_unit_test(the_key_must_be_trusted_for_this),
         cmocka_unit_test(a_signature_by_a_stranger_is_refused),
+        cmocka_unit_test(a_broken_signature_is_told_from_a_strangers),
         cmocka_unit_test(the_statement_must_be_ours_and_about_these_bytes),
         cmocka_unit_test(other_archives_do_not_fit_the_statement),
         cmocka_unit_test(members_must_be_what_the_manifest_lists),
