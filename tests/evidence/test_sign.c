@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "evidence/keyring.h"
+#include "evidence/pem.h"
 #include "evidence/sign.h"
 #include "tests/evidence/vectors.h"
 
@@ -271,6 +272,113 @@ static void malformed_public_keys_are_refused(void **state)
     }
 }
 
+/* The one accepted form, 91 bytes: with any bit changed, cut or lengthened it is no key. */
+static void no_other_encoding_of_a_public_key_is_accepted(void **state)
+{
+    uint8_t der[128] = {0};
+    size_t len = 0;
+
+    (void) state;
+    MUST(pem_decode(VECTOR_PUBLIC, strlen(VECTOR_PUBLIC), "PUBLIC KEY", der, sizeof der, &len, E));
+    assert_int_equal(len, 91);
+    for (size_t bit = 0; bit <= 8 * len + 2; bit++) {
+        uint8_t changed[sizeof der];
+        size_t n = bit == 8 * len ? len - 1 : bit == 8 * len + 1 ? len + 1 : len;
+        struct public_key *k = NULL;
+        struct err e = ERR_INIT;
+        AUTO_FREE char *pem = NULL;
+        bool as_it_is = bit == 8 * len + 2;
+
+        memcpy(changed, der, sizeof der);
+        if (bit < 8 * len)
+            changed[bit / 8] ^= (uint8_t) (1u << bit % 8);
+        pem = pem_encode("PUBLIC KEY", changed, n);
+        assert_non_null(pem);
+        if ((public_key_parse(pem, strlen(pem), &k, &e) == 0) != as_it_is)
+            fail_msg("bit %zu, %zu bytes", bit, n);
+        public_key_free(k);
+    }
+}
+
+/* Neither with a bit changed, nor cut, nor lengthened, inside or behind. */
+static void no_other_encoding_of_a_signature_is_accepted(void **state)
+{
+    static const uint8_t long_r[] = {
+        /* 34 bytes: more than a coordinate can have */
+        0x30, 0x29, 0x02, 0x22, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b,
+        0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,
+        0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x02, 0x01, 0x01, 0x00, 0x00};
+    static const uint8_t beyond[] = {0x30, 0x06, 0x02, 0x20, 0x01, 0x02, 0x01, 0x01};
+    static const uint8_t nothing[] = {0x30, 0x06, 0x02, 0x00, 0x02, 0x02, 0x01, 0x01};
+    AUTO_PRIVATE_KEY struct private_key *key = NULL;
+    const struct public_key *k = NULL;
+    struct digest d = digest_of("message", 7);
+    uint8_t sig[SIGNATURE_MAX + 1] = {0};
+    size_t len = 0;
+
+    (void) state;
+    MUST(private_key_generate(&key, E));
+    k = private_key_public(key);
+    MUST(private_key_sign(key, &d, sig, &len, E));
+    assert_true(public_key_verify(k, &d, sig, len));
+    for (size_t bit = 0; bit < 8 * len; bit++) {
+        AUTO_FREE uint8_t *changed = malloc(len);
+
+        assert_non_null(changed);
+        memcpy(changed, sig, len);
+        changed[bit / 8] ^= (uint8_t) (1u << bit % 8);
+        if (public_key_verify(k, &d, changed, len))
+            fail_msg("bit %zu", bit);
+    }
+    for (size_t n = 0; n <= len + 1; n++) {
+        AUTO_FREE uint8_t *cut = malloc(n + 1); /* so that reading beyond it is seen */
+
+        assert_non_null(cut);
+        memcpy(cut, sig, n);
+        assert_int_equal(public_key_verify(k, &d, cut, n), n == len);
+        if (n >= 2) { /* its own length is right, the numbers' are not */
+            cut[1] = (uint8_t) (n - 2);
+            assert_int_equal(public_key_verify(k, &d, cut, n), n == len);
+        }
+    }
+    assert_false(public_key_verify(k, &d, long_r, sizeof long_r));
+    assert_false(public_key_verify(k, &d, long_r, sizeof long_r - 2));
+    assert_false(public_key_verify(k, &d, beyond, sizeof beyond));
+    assert_false(public_key_verify(k, &d, nothing, sizeof nothing));
+}
+
+/* A zero before a number that needs none names the same number: BER, not DER. */
+static void padded_signatures_are_refused(void **state)
+{
+    AUTO_PRIVATE_KEY struct private_key *key = NULL;
+    size_t tried = 0;
+
+    (void) state;
+    MUST(private_key_generate(&key, E));
+    for (uint8_t i = 0; i < 200 && tried < 10; i++) {
+        struct digest d = digest_of(&i, 1);
+        uint8_t sig[SIGNATURE_MAX] = {0};
+        uint8_t padded[SIGNATURE_MAX + 1] = {0};
+        size_t len = 0;
+
+        MUST(private_key_sign(key, &d, sig, &len, E));
+        if (sig[3] > 32) /* its first bit is set: the zero before it is needed */
+            continue;
+        memcpy(padded, sig, 4);
+        memcpy(padded + 5, sig + 4, len - 4);
+        padded[1]++;
+        padded[3]++;
+        assert_true(public_key_verify(private_key_public(key), &d, sig, len));
+        assert_false(public_key_verify(private_key_public(key), &d, padded, len + 1));
+        memcpy(padded, sig, len); /* and a byte behind both numbers */
+        padded[1]++;
+        padded[len] = 0;
+        assert_false(public_key_verify(private_key_public(key), &d, padded, len + 1));
+        tried++;
+    }
+    assert_true(tried > 0);
+}
+
 static void a_key_file_that_others_can_read_is_refused(void **state)
 {
     static const struct {
@@ -412,6 +520,9 @@ int main(void)
         cmocka_unit_test(openssl_keys_are_read_in_both_forms),
         cmocka_unit_test(other_keys_are_refused),
         cmocka_unit_test(malformed_public_keys_are_refused),
+        cmocka_unit_test(no_other_encoding_of_a_public_key_is_accepted),
+        cmocka_unit_test(no_other_encoding_of_a_signature_is_accepted),
+        cmocka_unit_test(padded_signatures_are_refused),
         cmocka_unit_test(a_key_file_that_others_can_read_is_refused),
         cmocka_unit_test(a_keyring_knows_validity_and_scope),
         cmocka_unit_test(an_expired_key_is_refused),
