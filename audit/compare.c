@@ -140,7 +140,7 @@ static int add_pattern(struct preparation *p, struct err *e)
 {
     AUTO_EXPANDED struct expanded x = {0};
 
-    if (expand_pair(p->pair, p->metric->pointer, p->f, &x, e) < 0)
+    if (expand_pair(p->pair, p->metric->pointer, pointer_expand, p->f, &x, e) < 0)
         return -1;
     if (x.refused) {
         p->f->expected++;

@@ -23,13 +23,13 @@ static void say_too_many(const struct pair *pair, const char *pattern, const str
                         pattern, l->total, where, LIMIT_JSON_DOCUMENT, advice);
 }
 
-int expand_pair(const struct pair *pair, const char *pattern, struct findings *f,
+int expand_pair(const struct pair *pair, const char *pattern, expander *expand, struct findings *f,
                 struct expanded *out, struct err *e)
 {
     AUTO_EXPANDED struct expanded x = {0};
 
-    if (pointer_expand(pair->baseline, pattern, LIMIT_COMPARISONS, &x.baseline, e) < 0 ||
-        pointer_expand(pair->current, pattern, LIMIT_COMPARISONS, &x.current, e) < 0)
+    if (expand(pair->baseline, pattern, LIMIT_COMPARISONS, &x.baseline, e) < 0 ||
+        expand(pair->current, pattern, LIMIT_COMPARISONS, &x.current, e) < 0)
         return -1;
     if (x.baseline.over && !f->self)
         say_too_many(pair, pattern, &x.baseline, "in the baseline", f);

@@ -240,7 +240,7 @@ static int compare_pattern(const struct policy_identity *rule, const struct pair
     struct field f = field_of(rule, pair);
     AUTO_EXPANDED struct expanded x = {0};
 
-    if (expand_pair(pair, rule->pointer, out, &x, e) < 0)
+    if (expand_pair(pair, rule->pointer, pointer_expand_every, out, &x, e) < 0)
         return -1;
     if (x.refused)
         return 0;
@@ -252,7 +252,7 @@ static int compare_pattern(const struct policy_identity *rule, const struct pair
     }
     for (size_t i = 0; i < x.current.n; i++) {
         f.pointer = x.current.items[i].pointer;
-        if (!pointer_list_get(&x.baseline, f.pointer) &&
+        if (!pointer_list_find(&x.baseline, f.pointer) &&
             compare_field(&f, NULL, x.current.items[i].value, out, e) < 0)
             return -1;
     }

@@ -41,14 +41,17 @@ int identity_compare(const struct policy *p, const struct pair *pair, struct fin
 /* windows.c: evidence of covered windows on one pair. */
 void windows_check(const struct policy *p, const struct pair *pair, struct findings *f);
 
-/* expand.c: what a pattern matches in the two reports of a pair. A side with more than can be told
- * is a reason, and then both lists are empty. */
+/* expand.c: what a pattern matches in the two reports of a pair, by pointer_expand or
+ * pointer_expand_every. A side with more than can be told is a reason, and then both lists are
+ * empty. */
+typedef int expander(const cJSON *root, const char *pattern, size_t max, struct pointer_list *out,
+                     struct err *e);
 struct expanded {
     struct pointer_list baseline;
     struct pointer_list current;
     bool refused;
 };
-int expand_pair(const struct pair *pair, const char *pattern, struct findings *f,
+int expand_pair(const struct pair *pair, const char *pattern, expander *expand, struct findings *f,
                 struct expanded *out, struct err *e) MUST_CHECK;
 void expanded_fini(struct expanded *x);
 #define AUTO_EXPANDED __attribute__((cleanup(expanded_fini)))

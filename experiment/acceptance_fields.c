@@ -66,13 +66,16 @@ static void check_value(struct checks *c, enum field_kind kind, const cJSON *ent
     }
 }
 
-/* One check for each match of a pattern, or one for its absence. */
+/* One check for each match of a pattern, or one for its absence. A member that lacks what the
+ * others have is no way around a threshold. */
 static int check_pattern(struct checks *c, enum field_kind kind, const cJSON *entry,
                          const char *path, struct err *e)
 {
     AUTO_POINTER_LIST struct pointer_list matches = {0};
 
-    if (pointer_expand(c->report, path, LIMIT_CHECKS, &matches, e) < 0)
+    if ((kind == FIELD_ABSENT
+             ? pointer_expand(c->report, path, LIMIT_CHECKS, &matches, e)
+             : pointer_expand_every(c->report, path, LIMIT_CHECKS, &matches, e)) < 0)
         return -1;
     if (matches.total > c->widest_n) {
         c->widest = path;

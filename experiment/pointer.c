@@ -126,6 +126,8 @@ struct expansion {
     struct buf at;            /* the plain pointer of where the walk stands */
     size_t bytes;             /* of the pointers collected */
     size_t total;
+    size_t stars; /* passed on the way to where the walk stands */
+    bool every;   /* what lacks the rest of the pattern is a match too */
     bool too_long;
     struct err *e;
 };
@@ -155,6 +157,29 @@ static int found(struct expansion *x, const cJSON *value)
     m->value = value;
     x->out->n++;
     return 0;
+}
+
+/* A member that a star passed has nothing at the rest of the pattern. */
+static int lacks(struct expansion *x, const char *rest)
+{
+    size_t len = x->at.len;
+    int rc = 0;
+
+    if (!x->every || x->stars == 0)
+        return 0;
+    if (!x->out)
+        return found(x, NULL);
+    buf_puts(&x->at, rest);
+    if (x->at.failed && x->at.failure == BUF_NOMEM)
+        return no_memory(x->e);
+    if (x->at.failed) {
+        x->too_long = true;
+        return 0;
+    }
+    rc = found(x, NULL);
+    x->at.len = len;
+    x->at.data[len] = 0;
+    return rc;
 }
 
 /* Every level of the recursion is a token of the pattern, of which pointer_ok allows
@@ -219,11 +244,26 @@ static int visit_sorted(struct expansion *x, const cJSON *parent, const char *p)
     return 0;
 }
 
+static int visit_all(struct expansion *x, const cJSON *parent, const char *p)
+{
+    const cJSON *child = NULL;
+
+    if (x->out)
+        return visit_sorted(x, parent, p);
+    cJSON_ArrayForEach(child, parent) {
+        if (visit(x, child, p) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int visit(struct expansion *x, const cJSON *value, const char *p)
 {
+    const char *rest = p;
     bool all = p[0] == '/' && p[1] == '*' && (p[2] == 0 || p[2] == '/');
     char token[POINTER_MAX_BYTES + 1];
     const cJSON *child = NULL;
+    int rc = 0;
 
     if (*p == 0)
         return found(x, value);
@@ -231,17 +271,14 @@ static int visit(struct expansion *x, const cJSON *value, const char *p)
     pointer_token(&p, token);
     if (!all) {
         child = child_at(value, token);
-        return child ? visit_child(x, child, token, p) : 0;
+        return child ? visit_child(x, child, token, p) : lacks(x, rest);
     }
-    if (!cJSON_IsObject(value) && !cJSON_IsArray(value))
-        return 0;
-    if (x->out)
-        return visit_sorted(x, value, p);
-    cJSON_ArrayForEach(child, value) {
-        if (visit(x, child, p) < 0)
-            return -1;
-    }
-    return 0;
+    if ((!cJSON_IsObject(value) && !cJSON_IsArray(value)) || !value->child)
+        return lacks(x, rest);
+    x->stars++;
+    rc = visit_all(x, value, p);
+    x->stars--;
+    return rc;
 }
 /* NOLINTEND(misc-no-recursion) */
 
@@ -267,10 +304,10 @@ static int collect(struct expansion *x, const cJSON *root, const char *pattern,
     return 0;
 }
 
-int pointer_expand(const cJSON *root, const char *pattern, size_t max, struct pointer_list *out,
-                   struct err *e)
+static int expand(const cJSON *root, const char *pattern, bool every, size_t max,
+                  struct pointer_list *out, struct err *e)
 {
-    struct expansion x = {.e = e};
+    struct expansion x = {.every = every, .e = e};
     AUTO_POINTER_LIST struct pointer_list l = {0};
     int rc = 0;
 
@@ -299,7 +336,19 @@ int pointer_expand(const cJSON *root, const char *pattern, size_t max, struct po
     return 0;
 }
 
-const cJSON *pointer_list_get(const struct pointer_list *l, const char *pointer)
+int pointer_expand(const cJSON *root, const char *pattern, size_t max, struct pointer_list *out,
+                   struct err *e)
+{
+    return expand(root, pattern, false, max, out, e);
+}
+
+int pointer_expand_every(const cJSON *root, const char *pattern, size_t max,
+                         struct pointer_list *out, struct err *e)
+{
+    return expand(root, pattern, true, max, out, e);
+}
+
+const struct pointer_match *pointer_list_find(const struct pointer_list *l, const char *pointer)
 {
     size_t from = 0;
     size_t end = l->n;
@@ -309,13 +358,20 @@ const cJSON *pointer_list_get(const struct pointer_list *l, const char *pointer)
         int order = strcmp(pointer, l->sorted[middle].pointer);
 
         if (order == 0)
-            return l->sorted[middle].value;
+            return &l->sorted[middle];
         if (order < 0)
             end = middle;
         else
             from = middle + 1;
     }
     return NULL;
+}
+
+const cJSON *pointer_list_get(const struct pointer_list *l, const char *pointer)
+{
+    const struct pointer_match *m = pointer_list_find(l, pointer);
+
+    return m ? m->value : NULL;
 }
 
 void pointer_list_fini(struct pointer_list *l)

@@ -41,6 +41,12 @@ struct pointer_list {
 };
 int pointer_expand(const cJSON *root, const char *pattern, size_t max, struct pointer_list *out,
                    struct err *e) MUST_CHECK;
+/* The same for "every member must have it": a member that a star passes and that lacks the rest of
+ * the pattern is a match with the value NULL, called by its plain pointer and that rest. */
+int pointer_expand_every(const cJSON *root, const char *pattern, size_t max,
+                         struct pointer_list *out, struct err *e) MUST_CHECK;
+/* The match with this pointer, or NULL. O(log n). */
+const struct pointer_match *pointer_list_find(const struct pointer_list *l, const char *pointer);
 /* The value of a plain pointer of the list, or NULL. O(log n). */
 const cJSON *pointer_list_get(const struct pointer_list *l, const char *pointer);
 void pointer_list_fini(struct pointer_list *l);

@@ -117,6 +117,17 @@ static void thresholds_include_their_limit(void **state)
     expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":{\"x\":{\"p\":1}}}",
            true);
     expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":{}}", false);
+    /* every member must have it: what is left out is no way around a threshold */
+    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}",
+           "{\"a\":{\"x\":{\"p\":1},\"y\":{\"q\":11}}}", false);
+    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":[{\"p\":1},{}]}",
+           false);
+    expect("{limits: [{path: /a/*/p, op: '<=', value: 10, unit: s}]}", "{\"a\":[{\"p\":1},1]}",
+           false);
+    expect("{floors: [{path: /a/*/p/*, min: 1}]}", "{\"a\":[{\"p\":[1]},{\"p\":[]}]}", false);
+    expect("{floors: [{path: /a/*/p/*, min: 1}]}", "{\"a\":[{\"p\":[1]},{\"p\":[2]}]}", true);
+    expect("{exact: [{path: /a/*/p, equals: 1}]}", "{\"a\":[{\"p\":1},{}]}", false);
+    expect("{absent: [{path: /a/*/p}]}", "{\"a\":[{\"q\":1},{}]}", true);
 }
 
 static void counts_belong_together(void **state)

@@ -81,6 +81,36 @@ static void pointer_expands_stars_over_members_and_elements(void **state)
     assert_int_equal(none.n, 0);
 }
 
+static void every_member_that_lacks_the_rest_is_listed(void **state)
+{
+    AUTO_JSON cJSON *doc = parse("{\"m\":{\"a~\":{\"p\":{\"q\":1}},\"b\":{\"p\":2},\"c\":{},\"d\":"
+                                 "3,\"e\":{\"p\":{\"q\":4}}}}");
+    AUTO_POINTER_LIST struct pointer_list list = {0};
+    AUTO_POINTER_LIST struct pointer_list over = {0};
+    AUTO_POINTER_LIST struct pointer_list none = {0};
+    AUTO_POINTER_LIST struct pointer_list nested = {0};
+    static const char *const pointers[] = {"/m/a~0/p/q", "/m/b/p/q", "/m/c/p/q", "/m/d/p/q",
+                                           "/m/e/p/q"};
+    struct err e = ERR_INIT;
+
+    (void) state;
+    assert_int_equal(pointer_expand_every(doc, "/m/*/p/q", 5, &list, &e), 0);
+    assert_int_equal(list.n, ARRAY_LEN(pointers));
+    for (size_t i = 0; i < list.n; i++) {
+        assert_string_equal(list.items[i].pointer, pointers[i]);
+        assert_ptr_equal(list.items[i].value, pointer_get(doc, pointers[i]));
+        assert_non_null(pointer_list_find(&list, pointers[i]));
+    }
+    assert_int_equal(pointer_expand_every(doc, "/m/*/p/q", 4, &over, &e), 0);
+    assert_true(over.over);
+    assert_int_equal(pointer_expand_every(doc, "/n/*/p", 5, &none, &e), 0);
+    assert_int_equal(none.n, 0);
+    assert_int_equal(pointer_expand_every(doc, "/m/*/p/*", 5, &nested, &e), 0);
+    assert_int_equal(nested.n, 5);
+    assert_string_equal(nested.items[1].pointer, "/m/b/p/*");
+    assert_null(nested.items[1].value);
+}
+
 /* Never a part that looks like the whole. */
 static void more_than_fit_is_told_and_nothing_listed(void **state)
 {
@@ -167,6 +197,7 @@ int main(void)
         cmocka_unit_test(pointer_reads_the_examples_of_the_rfc),
         cmocka_unit_test(pointer_ok_refuses_what_is_no_pointer),
         cmocka_unit_test(pointer_expands_stars_over_members_and_elements),
+        cmocka_unit_test(every_member_that_lacks_the_rest_is_listed),
         cmocka_unit_test(more_than_fit_is_told_and_nothing_listed),
         cmocka_unit_test(long_keys_are_values_too),
         cmocka_unit_test(pointer_label_names_what_the_stars_matched),
