@@ -397,42 +397,61 @@ static void check_names(const struct audit_input *in, struct findings *f)
     }
 }
 
-/* The metric entry of a side's own definition with the same pointer, or NULL. */
-static const cJSON *metric_of(const struct definition *d, const char *pointer)
+/* Do both entries speak of one number of a report that the gate requires? */
+static bool same_number(const struct policy *p, const cJSON *ours, const cJSON *theirs)
 {
-    const cJSON *list = d ? pointer_get(d->policy, "/audit/metrics") : NULL;
-    const cJSON *item = NULL;
+    const char *a = pointer_text(ours, "/path");
+    const char *b = pointer_text(theirs, "/path");
 
-    cJSON_ArrayForEach(item, list) {
-        const char *path = pointer_text(item, "/path");
-
-        if (path && strcmp(path, pointer) == 0)
-            return item;
+    if (!a || !b || strcmp(a, b) != 0)
+        return false;
+    for (size_t i = 0; i < p->n_required; i++) {
+        if (policy_applies(json_get(ours, "reports"), p->required[i]) &&
+            policy_applies(json_get(theirs, "reports"), p->required[i]))
+            return true;
     }
-    return NULL;
+    return false;
 }
 
+static void check_unit(bool of_current, const cJSON *ours, const cJSON *theirs, struct findings *f)
+{
+    static const char *const keys[] = {"unit", "worse"};
+    const char *pointer = pointer_text(ours, "/path");
+
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+        const cJSON *a = json_get(ours, keys[k]);
+        const cJSON *b = json_get(theirs, keys[k]);
+        struct finding what = {.code = "NC-UNIT", .field = pointer};
+
+        if (a && b && json_equal(a, b))
+            continue;
+        what.baseline = of_current ? a : b;
+        what.current = of_current ? b : a;
+        findings_reason(
+            f, &what, "the %s's definition gives %s another %s than the judging definition",
+            of_current ? "current run" : "baseline", pointer, k == 0 ? "unit" : "worse direction");
+    }
+}
+
+static const cJSON *metrics_of(const struct definition *d)
+{
+    return d ? pointer_get(d->policy, "/audit/metrics") : NULL;
+}
+
+/* One pointer may be listed several times, for other reports. */
 static void check_units(const struct audit_side *side, bool of_current, const struct policy *p,
                         struct findings *f)
 {
-    for (size_t i = 0; i < p->n_metrics; i++) {
-        const cJSON *theirs = metric_of(side->definition, p->metrics[i].pointer);
-        const cJSON *ours = metric_of(p->definition, p->metrics[i].pointer);
-        static const char *const keys[] = {"unit", "worse"};
+    const cJSON *ours = NULL;
+    const cJSON *theirs = NULL;
 
-        for (size_t k = 0; theirs && ours && k < ARRAY_LEN(keys); k++) {
-            const cJSON *a = json_get(ours, keys[k]);
-            const cJSON *b = json_get(theirs, keys[k]);
-            struct finding what = {.code = "NC-UNIT", .field = p->metrics[i].pointer};
-
-            if (a && b && json_equal(a, b))
-                continue;
-            what.baseline = of_current ? a : b;
-            what.current = of_current ? b : a;
-            findings_reason(f, &what,
-                            "the %s's definition gives %s another %s than the judging definition",
-                            of_current ? "current run" : "baseline", p->metrics[i].pointer,
-                            k == 0 ? "unit" : "worse direction");
+    if (side->definition &&
+        digest_equal(&side->definition->policy_digest, &p->definition->policy_digest))
+        return;
+    cJSON_ArrayForEach(ours, metrics_of(p->definition)) {
+        cJSON_ArrayForEach(theirs, metrics_of(side->definition)) {
+            if (same_number(p, ours, theirs))
+                check_unit(of_current, ours, theirs, f);
         }
     }
 }

@@ -146,6 +146,42 @@ static void rule1_pattern_expands_over_the_baseline(void **state)
     sides_fini(&s);
 }
 
+/* A member of the pattern that neither side says anything about is no match, and no skip. */
+static void rule3_pattern_asks_every_member(void **state)
+{
+    static const struct {
+        const char *baseline, *current, *field;
+    } rows[] = {
+        {"[{\"n\":1},{\"m\":2}]", "[{\"n\":1},{\"m\":2}]", "/load/steps/1/n"},
+        {"[{\"n\":1},{\"m\":2}]", "[{\"n\":1},{\"n\":2}]", "/load/steps/1/n"},
+        {"[{\"n\":1},{\"n\":2}]", "[{\"n\":1},3]", "/load/steps/1/n"},
+        {"[{\"n\":1},null]", "[{\"n\":1}]", "/load/steps/1/n"},
+    };
+    static const char plain[] = "{path: /load/steps,";
+    const char *at = strstr(sides_yaml, plain);
+    AUTO_FREE char *yaml = NULL;
+    struct sides s;
+
+    (void) state;
+    assert_non_null(at);
+    assert_true(asprintf(&yaml, "%.*s{path: /load/steps/*/n,%s", (int) (at - sides_yaml),
+                         sides_yaml, at + strlen(plain)) > 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct audit a = {0};
+
+        sides_init_with(&s, yaml);
+        sides_put_text(s.baseline.report, "/load/steps", rows[i].baseline);
+        sides_put_text(s.current.report, "/load/steps", rows[i].current);
+        sides_audit(&s, &a);
+        assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
+        assert_int_equal(cJSON_GetArraySize(json_get(a.document, "reasons")), 1);
+        assert_string_equal(pointer_text(a.document, "/reasons/0/code"), "NC-IDENTITY-MISSING");
+        assert_string_equal(pointer_text(a.document, "/reasons/0/field"), rows[i].field);
+        audit_fini(&a);
+        sides_fini(&s);
+    }
+}
+
 static void rule1_report_missing_on_a_side(void **state)
 {
     struct sides s;
@@ -816,6 +852,41 @@ static void rule9_unit_and_direction(void **state)
     }
 }
 
+/* One number may be listed for each report by itself: every entry has its unit. */
+static void rule9_unit_of_every_entry(void **state)
+{
+    static const char first[] = "        - {path: /results/rate, label: rate,";
+    static const char more[] = "%.*s"
+                               "        - {path: /results/cpu, reports: [other.json], unit: x, "
+                               "worse: higher, tolerance_pct: 5, gated: false}\n"
+                               "        - {path: /results/cpu, reports: [s/1.json], unit: '%s', "
+                               "worse: higher, tolerance_pct: 5, gated: false}\n%s";
+    const char *at = strstr(sides_yaml, first);
+
+    (void) state;
+    assert_non_null(at);
+    for (int side = 0; side < 3; side++) {
+        char *yaml[2] = {NULL, NULL};
+        struct sides s;
+
+        for (size_t i = 0; i < 2; i++)
+            assert_true(asprintf(&yaml[i], more, (int) (at - sides_yaml), sides_yaml,
+                                 i == 0 ? "%" : "cores", at) > 0);
+        sides_init_with(&s, yaml[0]);
+        if (side < 2) {
+            struct definition *d = side ? &s.current.definition : &s.baseline.definition;
+
+            definition_fini(d);
+            sides_definition(yaml[1], d);
+            sides_expect(&s, VERDICT_NON_COMPARABLE, "NC-UNIT", "/results/cpu");
+        } else {
+            sides_expect(&s, VERDICT_OK, NULL, NULL);
+        }
+        free(yaml[0]);
+        free(yaml[1]);
+    }
+}
+
 static void rule9_definition_without_unit_or_direction_is_refused(void **state)
 {
     static const char *const cut[] = {"unit: 1/s, worse: lower, tol", "worse: lower, tolerance",
@@ -1032,6 +1103,7 @@ int main(void)
         cmocka_unit_test(rule1_metric_missing_null_or_not_a_number),
         cmocka_unit_test(rule1_only_gated_metrics_must_be_there),
         cmocka_unit_test(rule1_pattern_expands_over_the_baseline),
+        cmocka_unit_test(rule3_pattern_asks_every_member),
         cmocka_unit_test(rule1_report_missing_on_a_side),
         cmocka_unit_test(rule1_comparison_paths_of_a_reviewed_baseline_are_required),
         cmocka_unit_test(rule1_zero_comparisons_is_a_refusal),
@@ -1058,6 +1130,7 @@ int main(void)
         cmocka_unit_test(rule3_long_lists_are_told_in_bounds),
         cmocka_unit_test(rule5_policy_alone_may_differ),
         cmocka_unit_test(rule9_unit_and_direction),
+        cmocka_unit_test(rule9_unit_of_every_entry),
         cmocka_unit_test(rule9_definition_without_unit_or_direction_is_refused),
         cmocka_unit_test(gated_metric_that_can_never_fail_is_refused),
         cmocka_unit_test(one_run_does_not_answer_for_several),
