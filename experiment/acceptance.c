@@ -9,6 +9,8 @@
 #include "experiment/acceptance_check.h"
 #include "experiment/schema.h"
 
+enum { NAME_TOLD = 120, VALUE_TOLD = 60, ERROR_TOLD = 200 }; /* bytes, in words */
+
 const char *acceptance_verdict_name(enum acceptance_verdict verdict)
 {
     return verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL";
@@ -114,6 +116,53 @@ int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *ou
                                                                           : ACCEPTANCE_FAIL;
     *out = (struct acceptance){.verdict = verdict, .document = made};
     return 0;
+}
+
+/* What an operator asks of its limit; NULL where the limit is no value to compare with. */
+static const char *demand(const char *operator)
+{
+    static const char *const words[][2] = {
+        {"==", "must be"},           {">=", "must be at least"}, {"<=", "must be at most"},
+        {"equal_counts", "must be"}, {"sum_of", "must be"},      {"share_of", "must be at most"},
+        {"zero_tree", "must be"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strcmp(words[i][0], operator) == 0)
+            return words[i][1];
+    return NULL;
+}
+
+static bool put_shown(struct buf *out, const char *before, const cJSON *value)
+{
+    AUTO_BUF struct buf text = {.data = NULL};
+
+    if (!value || cJSON_IsNull(value))
+        return false;
+    buf_init(&text, LIMIT_JSON_DOCUMENT);
+    json_write(&text, value, JSON_COMPACT);
+    buf_puts(out, before);
+    buf_put_cut(out, text.failed ? "…" : text.data, VALUE_TOLD);
+    return true;
+}
+
+void acceptance_put_check(struct buf *out, const cJSON *check)
+{
+    const char *words = demand(json_text(check, "operator", ""));
+    const char *error = json_text(check, "error", "");
+    bool told;
+
+    buf_put_cut(out, json_text(check, "name", "?"), NAME_TOLD);
+    told = words && put_shown(out, ": ", json_get(check, "actual"));
+    if (words && json_get(check, "limit") && !cJSON_IsNull(json_get(check, "limit"))) {
+        buf_puts(out, told ? ", " : ": ");
+        buf_puts(out, words);
+        told = put_shown(out, " ", json_get(check, "limit"));
+    }
+    if (!error[0])
+        return;
+    buf_puts(out, told ? "; " : ": ");
+    buf_put_cut(out, error, ERROR_TOLD);
 }
 
 void acceptance_fini(struct acceptance *a)

@@ -15,6 +15,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "experiment/definition.h"
@@ -45,6 +46,9 @@ int acceptance_evaluate(const struct acceptance_input *in, struct acceptance *ou
                         struct err *e) MUST_CHECK;
 void acceptance_fini(struct acceptance *a);
 const char *acceptance_verdict_name(enum acceptance_verdict verdict); /* "PASS", "FAIL" */
+/* A row of the document's checks in words, long values cut: "NAME: ACTUAL, must be at least LIMIT;
+ * ERROR", each part only where there is one. */
+void acceptance_put_check(struct buf *out, const cJSON *check);
 /* Compares a packaged document with a recomputed one: verdict, and name/passed/actual/limit of each
  * check. Equal → 0 and *out_differs NULL; otherwise *out_differs is {field, packaged, recomputed}
  * (caller frees). */

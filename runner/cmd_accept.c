@@ -138,11 +138,13 @@ static void summarise(FILE *to, const struct acceptance *acceptance)
                acceptance->verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL", failed, n,
                n == 1 ? "" : "s");
     cJSON_ArrayForEach(check, json_get(acceptance->document, "checks")) {
-        const char *error = json_text(check, "error", "");
+        AUTO_BUF struct buf words = {.data = NULL};
 
-        if (!cJSON_IsTrue(json_get(check, "passed")))
-            plain_line(to, "  %s %s%s%s", json_text(check, "name", ""),
-                       json_text(check, "operator", ""), error[0] ? ": " : "", error);
+        if (cJSON_IsTrue(json_get(check, "passed")))
+            continue;
+        buf_init(&words, LIMIT_KIB(4));
+        acceptance_put_check(&words, check);
+        plain_line(to, "  %s", words.data ? words.data : "?");
     }
 }
 

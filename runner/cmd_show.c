@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "evidence/manifest.h"
+#include "experiment/acceptance.h"
 #include "runner/commands.h"
 #include "runner/measure.h"
 
@@ -64,6 +65,15 @@ static void show_head(struct cli *c, const struct manifest *m)
         json_text(d, "acceptance_status", "-"), json_text(d, "audit_status", "-"), m->n_files);
 }
 
+static void show_check(struct cli *c, const cJSON *check)
+{
+    AUTO_BUF struct buf words = {.data = NULL};
+
+    buf_init(&words, LIMIT_KIB(4));
+    acceptance_put_check(&words, check);
+    plain_line(c->out, "  failed: %s", words.data ? words.data : "?");
+}
+
 static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
 {
     AUTO_JSON cJSON *j = NULL;
@@ -78,7 +88,7 @@ static int show_acceptance(struct cli *c, int dir_fd, struct err *e)
         n++;
         failed += passed ? 0 : 1;
         if (!passed)
-            plain_line(c->out, "  failed: %s", json_text(check, "name", "-"));
+            show_check(c, check);
     }
     plain_line(c->out, "checks    %zu, %zu failed", n, failed);
     return 0;

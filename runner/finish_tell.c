@@ -16,45 +16,17 @@
     "judged by the policy reviewed with the baseline; this branch's policy differs and gains "     \
     "nothing until reviewed"
 
-#define CHECK_TOLD 400
-#define VALUE_TOLD 60
-
-/* A value of a check, short: acceptance.json has all of it. */
-static void value_text(const cJSON *value, char out[VALUE_TOLD])
-{
-    AUTO_BUF struct buf b = {.data = NULL};
-
-    buf_init(&b, LIMIT_KIB(64));
-    if (value)
-        json_write(&b, value, JSON_COMPACT);
-    if (!value || b.failed || !b.data)
-        (void) snprintf(out, VALUE_TOLD, "nothing"); /* fits */
-    else if (snprintf(out, VALUE_TOLD, "%s", b.data) >= VALUE_TOLD)
-        memcpy(out + VALUE_TOLD - 4, "...", 4);
-}
-
-/* The first check that failed: its name, what was found and what it must be. */
-static const char *failed_check(const struct acceptance *a, char out[CHECK_TOLD])
+/* The first check that failed, in words. */
+static void put_failed_check(struct buf *out, const struct acceptance *a)
 {
     const cJSON *check = NULL;
 
-    (void) snprintf(out, CHECK_TOLD, "?"); /* fits */
     cJSON_ArrayForEach(check, json_get(a->document, "checks")) {
-        const cJSON *name = json_get(check, "name"), *error = json_get(check, "error");
-        const cJSON *operator= json_get(check, "operator");
-        char actual[VALUE_TOLD], limit[VALUE_TOLD];
-
-        if (cJSON_IsTrue(json_get(check, "passed")) || !cJSON_IsString(name))
+        if (cJSON_IsTrue(json_get(check, "passed")))
             continue;
-        value_text(json_get(check, "actual"), actual);
-        value_text(json_get(check, "limit"), limit);
-        (void) snprintf(out, CHECK_TOLD, "%.80s (%s %.40s %s%s%.60s)", name->valuestring, actual,
-                        cJSON_IsString(operator) ? operator->valuestring : "against", limit,
-                        cJSON_IsString(error) ? ": " : "",
-                        cJSON_IsString(error) ? error->valuestring : ""); /* cut, still tells */
-        break;
+        acceptance_put_check(out, check);
+        return;
     }
-    return out;
 }
 
 /* The exit code of the local verdict (decisions C20, U19, C22). */
@@ -240,17 +212,21 @@ static void tell_acceptance(const struct finish *f)
 {
     const struct acceptance *a = finish_acceptance(f);
     const struct acceptance *own = f->has_acceptance ? &f->acceptance : NULL;
-    char check[CHECK_TOLD];
+    AUTO_BUF struct buf check = {.data = NULL};
 
-    if (a && a->verdict == ACCEPTANCE_FAIL)
+    buf_init(&check, LIMIT_KIB(4));
+    if (a && a->verdict == ACCEPTANCE_FAIL) {
+        put_failed_check(&check, a);
         cli_say(f->run->cli, "acceptance FAIL%s, first at: %s%s",
-                f->reviewed.differs ? " by the reviewed policy" : "", failed_check(a, check),
+                f->reviewed.differs ? " by the reviewed policy" : "", check.data ? check.data : "?",
                 f->reviewed.differs ? "" : " (acceptance.json lists every check)");
-    else if (a && own && own->verdict == ACCEPTANCE_FAIL)
-        cli_say(
-            f->run->cli,
-            "acceptance FAIL by this branch's own policy, first at: %s; the reviewed one passes",
-            failed_check(own, check));
+    } else if (a && own && own->verdict == ACCEPTANCE_FAIL) {
+        put_failed_check(&check, own);
+        cli_say(f->run->cli,
+                "acceptance FAIL by this branch's own policy, first at: %s (the reviewed one "
+                "passes)",
+                check.data ? check.data : "?");
+    }
 }
 
 static void tell_list(const struct finish *f, const cJSON *reasons, const char *more)

@@ -511,6 +511,49 @@ static void compare_sees_a_missing_check(void **state)
     json_free(differs);
 }
 
+static void failed_checks_are_told_in_words(void **state)
+{
+    static const struct {
+        const char *accept, *told;
+    } cases[] = {
+        {"{exact: [{name: load, path: /a, equals: 2}]}", "load: 1, must be 2"},
+        {"{exact: [{path: /text, equals: b}]}", "/text: \"a\", must be \"b\""},
+        {"{floors: [{name: samples, path: /a, min: 10}]}", "samples: 1, must be at least 10"},
+        {"{limits: [{path: /a, op: '<=', value: 0.5, unit: s}]}", "/a: 1, must be at most 0.5"},
+        {"{zero_tree: [{name: no errors, path: /errors}]}", "no errors: 7, must be 0"},
+        {"{floors: [{path: /b, min: 10}]}", "/b: must be at least 10; "},
+        {"{absolute_path: [{path: /a}]}", "/a: "},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_ACCEPTANCE struct acceptance a = {0};
+        AUTO_BUF struct buf words = {.data = NULL};
+
+        judge(cases[i].accept, "{\"a\":1,\"text\":\"a\",\"errors\":{\"x\":3,\"y\":4}}", &a);
+        buf_init(&words, LIMIT_KIB(4));
+        acceptance_put_check(&words, json_get(a.document, "checks")->child);
+        assert_non_null(words.data);
+        if (strncmp(words.data, cases[i].told, strlen(cases[i].told)) != 0)
+            fail_msg("'%s', not '%s'", words.data, cases[i].told);
+    }
+}
+
+static void long_values_of_a_check_are_cut(void **state)
+{
+    AUTO_ACCEPTANCE struct acceptance a = {0};
+    AUTO_BUF struct buf words = {.data = NULL};
+    char report[1024];
+
+    (void) state;
+    (void) snprintf(report, sizeof report, "{\"a\":\"%0900d\"}", 0);
+    judge("{exact: [{path: /a, equals: b}]}", report, &a);
+    buf_init(&words, LIMIT_KIB(4));
+    acceptance_put_check(&words, json_get(a.document, "checks")->child);
+    assert_true(words.len < 200);
+    assert_non_null(strstr(words.data, "…, must be \"b\""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +573,8 @@ int main(void)
         cmocka_unit_test(too_many_checks_fail_with_one),
         cmocka_unit_test(large_values_of_many_checks_fail_with_one),
         cmocka_unit_test(long_names_hide_nothing),
+        cmocka_unit_test(failed_checks_are_told_in_words),
+        cmocka_unit_test(long_values_of_a_check_are_cut),
         cmocka_unit_test(compare_finds_the_first_difference),
         cmocka_unit_test(compare_sees_a_missing_check),
     };

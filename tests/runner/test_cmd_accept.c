@@ -109,6 +109,7 @@ static void accept_lists_every_check(void **state)
     assert_true(cJSON_IsFalse(pointer_get(document, "/checks/0/passed")));
     assert_true(cJSON_IsFalse(pointer_get(document, "/checks/1/passed")));
     assert_non_null(strstr(d.result.err, "FAIL  2 of 2 checks failed"));
+    assert_non_null(strstr(d.result.err, ": 1, must be at "));
     json_free(document);
     desk_fini(&d);
 }

@@ -229,7 +229,7 @@ static void messages_say_where_and_what_to_do(void **state)
     told(&p, (const char *const[]){"RUSTFLAGS=-O", "MIMALLOC_X=1", NULL}, 2,
          "override is set: MIMALLOC_X, RUSTFLAGS; unset them: refused by cleanrun.yaml:11:28 "
          "(build.env.reject)");
-    told(&p, NULL, 4, "first at: no errors (7 ");
+    told(&p, NULL, 4, "first at: no errors: 7, must be 8");
     test_write_text(p.repo, "new.c", "1\n");
     told(&p, NULL, 4, "with changes: cleanrun.yaml (changed), new.c (new)");
     project_free(&p);
