@@ -277,6 +277,8 @@ static void failed_runs_say_why(void **state)
     store_fixture_run(f, &(struct package_options){.report_missing = true}, "FAIL", &p);
     b = stored(f, p.run, STORE_VERDICT);
     assert_string_equal(text_at(b, "/acceptance/failed/0"), "report");
+    assert_int_equal(cJSON_GetArraySize(at(b, "/acceptance/failed")), 1); /* once */
+    assert_string_equal(text_at(b, "/description"), "FAIL 1 of 1 acceptance check: report");
     package_free(&p);
 }
 
