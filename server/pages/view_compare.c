@@ -320,27 +320,6 @@ static void add_fallen(struct view *v, cJSON *root)
         view_format(v, o, "help", "%s/help/reasons/%s", v->prefix, code);
 }
 
-static void add_acceptance(struct view *v, cJSON *root)
-{
-    cJSON *acceptance = view_get(root, "acceptance");
-    const cJSON *checks = json_get(acceptance, "checks");
-    unsigned bad = 0;
-    unsigned all = 0;
-
-    if (!cJSON_IsObject(acceptance))
-        return;
-    for (const cJSON *c = view_first(checks); c; c = view_next(c)) {
-        all++;
-        bad += !view_flag(c, "passed");
-    }
-    if (bad)
-        view_format(v, acceptance, "summary", "%u of %u check%s failed", bad, all,
-                    all == 1 ? "" : "s");
-    else
-        view_format(v, acceptance, "summary", "%u of %u check%s passed", all, all,
-                    all == 1 ? "" : "s");
-}
-
 void view_compare(struct view *v, cJSON *root)
 {
     cJSON *audit = view_get(root, "audit");
@@ -365,6 +344,6 @@ void view_compare(struct view *v, cJSON *root)
     name_fields(v, root);
     add_fallen(v, root);
     add_way_out(v, root, reasons);
-    add_acceptance(v, root);
+    view_checks(v, view_get(root, "acceptance"));
     json_add_bool(&v->doc, root, "has_next", view_count(json_get(root, "next")) > 0);
 }

@@ -469,6 +469,41 @@ static void standing_regression_is_said(void **state)
     }
 }
 
+/* What failed stands with its numbers, and a report that is missing with its name. */
+static void a_failed_comparison_shows_the_checks(void **state)
+{
+    static const char *const suffixes[] = {".html", ".txt"};
+    const struct fixture *f = *state;
+    AUTO_JSON cJSON *fail = read_example("run-fail.json");
+    AUTO_BUF struct buf out;
+
+    buf_init(&out, LIMIT_PAGE);
+    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
+        AUTO_JSON cJSON *document = read_example("compare-ok.json");
+        cJSON *checks = cJSON_Duplicate(json_get(fail, "acceptance"), true);
+        AUTO_JSON cJSON *refusal = read_example("refusal.json");
+        cJSON *reason = NULL;
+
+        render(f, "compare-ok.json", suffixes[i], document, &out);
+        assert_null(strstr(out.data, i == 0 ? "Failed checks" : "FAILED"));
+        assert_true(checks &&
+                    cJSON_ReplaceItemInObjectCaseSensitive(document, "acceptance", checks));
+        render(f, "compare-ok.json", suffixes[i], document, &out);
+        assert_non_null(strstr(out.data, i == 0 ? "Failed checks (4 of 199)" : "\nFAILED "));
+
+        render(f, "refusal.json", suffixes[i], refusal, &out);
+        assert_null(strstr(out.data, "other/9.json"));
+        cJSON_ArrayForEach(reason, json_get(json_get(refusal, "audit"), "reasons")) {
+            if (strcmp(json_text(reason, "code", ""), "NC-SOURCE-DIRTY") == 0)
+                assert_true(cJSON_ReplaceItemInObjectCaseSensitive(
+                    reason, "path", cJSON_CreateString("other/9.json")));
+        }
+        render(f, "refusal.json", suffixes[i], refusal, &out);
+        assert_non_null(
+            strstr(out.data, i == 0 ? "<code>other/9.json</code>: " : "other/9.json: "));
+    }
+}
+
 /* A run that is INVALID now says why, first, and gives no advice for what its comparison says. */
 static void fallen_verdict_says_what_happened(void **state)
 {
@@ -670,6 +705,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_example_becomes_both_twins),
         cmocka_unit_test(standing_regression_is_said),
+        cmocka_unit_test(a_failed_comparison_shows_the_checks),
         cmocka_unit_test(one_gated_metric_is_singular),
         cmocka_unit_test(fallen_verdict_says_what_happened),
         cmocka_unit_test(the_commits_page_cuts_nothing),
