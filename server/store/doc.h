@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/json_out.h"
 #include "experiment/definition.h"
+#include "server/store/manage.h"
 #include "server/store/side.h"
 #include "server/store/store_private.h"
 
@@ -58,6 +59,16 @@ void doc_advice(struct json_doc *d, cJSON *list, const char *code,
 /* For a run whose verdict fell: its evidence is damaged, or its key was revoked before it came. */
 void doc_fallen_steps(struct json_doc *d, cJSON *list, const struct store_run *run,
                       const struct advice_names *names);
+/* What was reviewed of a run, and of its gate and class, as it is now. */
+struct promotion {
+    char id[MANAGE_ID_SIZE]; /* the baseline that the run was made; "": none */
+    bool current;
+    char judge[MANAGE_ID_SIZE]; /* the current baseline; "": none */
+};
+/* doc_promoted.c. d NULL: only read; else adds "promoted" {id, state: current|superseded|retired,
+ * url}, or null, to the document's root. */
+int promotion_read(struct json_doc *d, struct db *db, const struct store_run *run,
+                   struct promotion *out, struct err *e) MUST_CHECK;
 /* Rows {at, run, code, detail, keyid} of an attempts query that is bound; with_run: the run's name
  * is shown. */
 int doc_attempts(struct json_doc *d, cJSON *list, struct query *q, bool with_run,

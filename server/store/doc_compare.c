@@ -18,6 +18,7 @@ struct compare {
     struct store_run run;
     struct store_run base;          /* the run behind the other side */
     struct store_baseline baseline; /* when the other side is one */
+    struct promotion promotion;     /* of the run */
     bool is_baseline;
     bool stored;
     cJSON *audit;
@@ -220,6 +221,18 @@ static const char approve[] =
     "cleanrun-server baseline approve RUN --project PROJECT --gate GATE --reviewer NAME --reason "
     "TEXT";
 
+static void add_approve_step(struct compare *c, cJSON *list, const struct advice_names *names)
+{
+    if (c->promotion.current)
+        doc_step(&c->d, list,
+                 "The change was meant: a reviewer made this run the baseline that judges now. The "
+                 "run's own verdict stays as it was given.",
+                 NULL);
+    else
+        doc_step_for(&c->d, list, "If the change was meant, a reviewer promotes this run:", approve,
+                     names);
+}
+
 static void add_refusal_steps(struct compare *c, cJSON *list, const struct advice_names *names)
 {
     const cJSON *reason = NULL;
@@ -237,8 +250,7 @@ static void add_refusal_steps(struct compare *c, cJSON *list, const struct advic
             meant || strcmp(last, "NC-IDENTITY-DIFFERS") == 0 || strcmp(last, "NC-DEFINITION") == 0;
     }
     if (meant && may_be_baseline(c))
-        doc_step_for(&c->d, list, "If the change was meant, a reviewer promotes this run:", approve,
-                     names);
+        add_approve_step(c, list, names);
 }
 
 static void add_ok_step(struct compare *c, cJSON *list)
@@ -267,8 +279,7 @@ static void add_steps(struct compare *c)
         add_ok_step(c, list);
     } else if (v == VERDICT_REGRESSION) {
         doc_step_for(&c->d, list, "Measure this commit again on your machine:", again, &names);
-        doc_step_for(&c->d, list, "If the change is meant, a reviewer promotes this run:", approve,
-                     &names);
+        add_approve_step(c, list, &names);
     } else if (v == VERDICT_NON_COMPARABLE) {
         add_refusal_steps(c, list, &names);
     } else if (v == VERDICT_FAIL) {
@@ -338,7 +349,8 @@ static int write_compare(struct compare *c, const char *other, bool damaged, str
         json_add_copy(&c->d, NULL, "acceptance", c->acceptance);
     else
         json_add_null(&c->d, NULL, "acceptance");
-    if (add_baseline(c, r.db, e) < 0 || add_current(c, r.db, damaged, e) < 0)
+    if (add_baseline(c, r.db, e) < 0 || add_current(c, r.db, damaged, e) < 0 ||
+        promotion_read(NULL, r.db, &c->run, &c->promotion, e) < 0)
         return -1;
     add_policy(c);
     add_steps(c);

@@ -19,6 +19,7 @@ struct run_doc {
     struct store *store;
     struct db *db;
     const struct store_run *run;
+    struct promotion promotion;
     int fd; /* of the archive; -1 when damaged */
     char damage[ERR_TEXT_MAX];
 };
@@ -261,6 +262,27 @@ static int add_verdict(struct run_doc *r, struct err *e)
     return 0;
 }
 
+/* "No baseline" of a run may have been overtaken: it is one itself, or there is another one now.
+ * Also true for a run that can't be promoted: nothing is advised. */
+static bool add_since(struct run_doc *r, cJSON *list, const struct advice_names *names)
+{
+    static const char again[] = "cleanrun run GATE --at COMMIT";
+
+    if (r->promotion.current)
+        doc_step_for(&r->d, list,
+                     "This run is the reviewed baseline now; its own verdict stays as it was "
+                     "given. For one that compares, measure its commit again:",
+                     again, names);
+    else if (r->promotion.judge[0])
+        doc_step_for(&r->d, list,
+                     "A baseline has been reviewed since this run was judged. To be compared with "
+                     "it, measure this commit again:",
+                     again, names);
+    else
+        return strcmp(r->run->status, "PASS") != 0 || r->run->dirty;
+    return true;
+}
+
 /* What to do next, where no comparison says it: there was nothing to compare with, or the evidence
  * is no longer good. */
 static void add_steps(struct run_doc *r)
@@ -270,7 +292,6 @@ static void add_steps(struct run_doc *r)
     const cJSON *verdict = json_get(r->d.root, "verdict");
     cJSON *list = json_add_array(&r->d, NULL, "next");
     const cJSON *reason = NULL;
-    bool promotable = strcmp(run->status, "PASS") == 0 && !run->dirty;
 
     doc_names(r->store, run, &names);
     if (run->damaged || (run->revoked_us && cJSON_IsObject(verdict))) {
@@ -282,8 +303,9 @@ static void add_steps(struct run_doc *r)
     cJSON_ArrayForEach(reason, json_get(verdict, "reasons")) {
         const cJSON *code = json_get(reason, "code");
 
-        if (cJSON_IsString(code) &&
-            (promotable || strcmp(code->valuestring, "NC-BASELINE-NONE") != 0))
+        if (!cJSON_IsString(code))
+            continue;
+        if (strcmp(code->valuestring, "NC-BASELINE-NONE") != 0 || !add_since(r, list, &names))
             doc_advice(&r->d, list, code->valuestring, &names);
     }
 }
@@ -338,6 +360,7 @@ static int write_run(struct run_doc *r, struct err *e)
     json_add_copy(&r->d, NULL, "manifest", manifest);
     if (add_evidence(r, runner, e) < 0 || add_stored(r, "acceptance", STORE_ACCEPTANCE, e) < 0 ||
         add_verdict(r, e) < 0 || add_attempt(r, e) < 0 ||
+        promotion_read(&r->d, r->db, run, &r->promotion, e) < 0 ||
         check_of_stored(r->db, run, &r->d, e) < 0 || add_files(r, e) < 0 ||
         add_measured(r, manifest, e) < 0)
         return -1;

@@ -262,6 +262,7 @@ static const struct package *every_verdict(struct site *s)
     look(s, "check", 200, PAGE "/commit/%s.json", c3);
     look(s, "check", 200, "/api/v1/projects/" UPLOAD_PROJECT "/commits/%s/check", c2);
     look(s, "baseline", 200, "/b/%s.json", base);
+    look(s, "run", 200, "/r/%s.json", first->run);
     p = push(s, &(struct said){.executable = 5, .mode = "cpu", .control = first->run}, 201,
              "verdict");
     look_at_run(s, p, false, first->run);

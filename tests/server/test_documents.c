@@ -166,6 +166,52 @@ static void run_and_comparison_have_the_fields_of_their_pages(void **state)
     drop(&base, &ok, &bad);
 }
 
+/* The first step of what to do next, "" when there is none. */
+static const char *first_step(const cJSON *document)
+{
+    return text_at(document, "/next/0/text");
+}
+
+static void a_promoted_run_is_not_to_be_promoted_again(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct package first;
+    struct package twin;
+    struct package bad;
+    AUTO_JSON cJSON *before = NULL;
+    AUTO_JSON cJSON *after = NULL;
+    AUTO_JSON cJSON *beside = NULL;
+    AUTO_JSON cJSON *compare = NULL;
+    AUTO_JSON cJSON *old = NULL;
+    char id[64];
+
+    store_fixture_run(f, NULL, "NON_COMPARABLE", &first);
+    store_fixture_run(f, &(struct package_options){.executable = 4}, "NON_COMPARABLE", &twin);
+    MUST(doc_run(f->store, first.run, &before, E));
+    assert_true(cJSON_IsNull(at(before, "/promoted")));
+    assert_non_null(strstr(text_at(before, "/next/0/command"), "baseline approve"));
+    store_fixture_approve(f, first.run);
+    (void) snprintf(id, sizeof id, "b-%s", first.run);
+    MUST(doc_run(f->store, first.run, &after, E));
+    assert_string_equal(text_at(after, "/promoted/id"), id);
+    assert_string_equal(text_at(after, "/promoted/state"), "current");
+    assert_non_null(strstr(first_step(after), "This run is the reviewed baseline now"));
+    assert_null(strstr(text_at(after, "/next/0/command"), "approve"));
+    MUST(doc_run(f->store, twin.run, &beside, E)); /* nor another one, now that there is one */
+    assert_true(cJSON_IsNull(at(beside, "/promoted")));
+    assert_non_null(strstr(first_step(beside), "has been reviewed since"));
+
+    store_fixture_run(f, &(struct package_options){.probes = 2, .executable = 3}, "REGRESSION",
+                      &bad);
+    store_fixture_approve(f, bad.run);
+    MUST(doc_compare(f->store, bad.run, id, &compare, E));
+    assert_non_null(strstr(text_at(compare, "/next/1/text"), "a reviewer made this run"));
+    assert_true(cJSON_IsNull(at(compare, "/next/1/command")));
+    MUST(doc_run(f->store, first.run, &old, E));
+    assert_string_equal(text_at(old, "/promoted/state"), "superseded");
+    drop(&first, &twin, &bad);
+}
+
 static void run_against_run_is_only_information(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -288,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(lists_have_the_fields_of_their_pages),
         T(run_and_comparison_have_the_fields_of_their_pages),
+        T(a_promoted_run_is_not_to_be_promoted_again),
         T(run_against_run_is_only_information),
         T(damaged_object_is_said_and_not_shown),
         T(private_project_is_seen_by_its_own_only),
