@@ -428,6 +428,72 @@ static void steps_without_proof_are_invalid(void **state)
     }
 }
 
+/* A step without a command is the program's own: a clean run that passed must have shown it. */
+static void steps_that_did_not_show_are_invalid(void **state)
+{
+    static const char yaml[] =
+        "version: 1\n"
+        "project: " PACKAGE_PROJECT "\n"
+        "gates:\n"
+        "  " PACKAGE_GATE ":\n"
+        "    class: " PACKAGE_CLASS "\n"
+        "    build: {command: [make], executable: {from: path, path: kvcache}}\n"
+        "    run: {command: ['{executable}'], report: " PACKAGE_REPORT "}\n"
+        "    conditioning: [{name: warm}]\n"
+        "    phases: {%smarkers: [warm, a], required: [a]}\n"
+        "    modes: {cpu: {command: [prof]}}\n"
+        "    identity: [{path: /load/capacity, require: required}]\n"
+        "    accept: {limits: [{path: /results/rate, op: '>=', value: 1, unit: 1/s}]}\n"
+        "    audit:\n"
+        "      paths: {required: [" PACKAGE_REPORT "]}\n"
+        "      metrics: [{path: /results/rate, unit: 1/s, worse: lower, tolerance_pct: 1}]\n";
+    static const char shown[] = "[{\"phase\":\"warm\",\"kind\":\"actual\",\"elapsed_ms\":0},"
+                                "{\"phase\":\"a\",\"kind\":\"actual\",\"elapsed_ms\":0}]";
+    static const char only_a[] = "[{\"phase\":\"a\",\"kind\":\"actual\",\"elapsed_ms\":0}]";
+    static const char only_warm[] = "[{\"phase\":\"warm\",\"kind\":\"actual\",\"elapsed_ms\":0}]";
+    static const struct {
+        const char *from;
+        const char *markers;
+        const char *mode;
+        int exit_code;
+        const char *text; /* NULL: accepted */
+    } rows[] = {
+        {"", shown, NULL, 0, NULL},
+        {"", only_a, NULL, 0, "conditioning step 'warm' did not show as a phase marker"},
+        {"", only_warm, NULL, 0, "without the required phase marker 'a'"},
+        {"", "[]", NULL, 3, NULL}, /* a run that failed says so */
+        {"", "[]", "cpu", 0, NULL},
+        {"from: report, ", "[]", NULL, 0, NULL}, /* acceptance looks for them in the report */
+    };
+    struct store_fixture *f = fixture(state);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_FREE char *definition = NULL;
+        struct ingest_result r;
+        struct package p;
+
+        assert_true(asprintf(&definition, yaml, rows[i].from) > 0);
+        package_make(&(struct package_options){.definition = definition,
+                                               .report = "{\"load\":{\"capacity\":1},"
+                                                         "\"results\":{\"rate\":9}}",
+                                               .markers = rows[i].text ? shown : rows[i].markers,
+                                               .forge = rows[i].text ? "/phase_markers" : NULL,
+                                               .forged = rows[i].markers,
+                                               .mode = rows[i].mode,
+                                               .exit_code = rows[i].exit_code},
+                     f->key, &p);
+        store_fixture_push(f, &p, &r);
+        if (r.outcome != (rows[i].text ? INGEST_INVALID : INGEST_STORED))
+            fail_msg("row %zu: outcome %d: %s", i, r.outcome, r.err.text);
+        if (rows[i].text) {
+            assert_string_equal(store_fixture_code(&r), "IN-MANIFEST");
+            assert_non_null(strstr(text_at(r.problem, "/reasons/0/text"), rows[i].text));
+        }
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+}
+
 /* The project that has the run may be private. */
 static void conflict_tells_nothing_of_another_project(void **state)
 {
@@ -626,6 +692,7 @@ int main(void)
         T(forged_words_are_refused_with_both_values),
         T(the_baselines_archive_is_the_stored_one),
         T(steps_without_proof_are_invalid),
+        T(steps_that_did_not_show_are_invalid),
         T(conflict_tells_nothing_of_another_project),
         T(archive_of_another_project_is_not_there),
         T(tickets_can_be_required),
