@@ -4,12 +4,14 @@
 
 #include "audit/audit.h"
 #include "audit/verdict.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "experiment/definition.h"
+#include "runner/check_names.h"
 #include "runner/checkout.h"
 #include "runner/commands.h"
 #include "runner/host_limits.h"
@@ -98,19 +100,15 @@ static bool applies(const struct definition *d, size_t i)
     return key ? !json_get(json_get(d->experiment, "build"), key) : !has_check(d);
 }
 
-static void add_warnings(struct json_doc *doc, cJSON *row, const struct definition *d)
+/* "warnings" [{place, text}] of a gate. */
+static int add_warnings(struct json_doc *doc, cJSON *row, const struct definition *d, struct err *e)
 {
     cJSON *list = json_add_array(doc, row, "warnings");
 
-    for (size_t i = 0; i < ARRAY_LEN(warnings); i++) {
-        if (applies(d, i)) {
-            cJSON *warning = json_add_object(doc, list, NULL);
-            char place[DEFINITION_PLACE_SIZE];
-
-            json_add_string(doc, warning, "place", definition_place(d, warnings[i].pointer, place));
-            json_add_string(doc, warning, "text", warnings[i].text);
-        }
-    }
+    for (size_t i = 0; i < ARRAY_LEN(warnings); i++)
+        if (applies(d, i))
+            check_warn(d, doc, list, warnings[i].pointer, warnings[i].text);
+    return check_names(d, doc, list, e);
 }
 
 static int print_schema(const struct cli *c, struct err *e)
@@ -127,9 +125,16 @@ static int print_canonical(const struct cli *c, const struct definition_file *f,
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
 
-    if (!d)
-        return err_set(e, ERR_USAGE, "check.gate",
-                       gate ? "no gate '%s'" : "which gate? --gate NAME%s", gate ? gate : "");
+    if (!d) {
+        AUTO_BUF struct buf names = {.data = NULL};
+
+        buf_init(&names, LIMIT_KIB(4));
+        for (size_t i = 0; i < f->n; i++)
+            buf_printf(&names, "%s%s", i ? ", " : "", f->gates[i].gate);
+        return err_set(e, ERR_USAGE, "check.gate", "%s%s%s; there are: %s",
+                       gate ? "no gate '" : "which gate? --gate NAME", gate ? gate : "",
+                       gate ? "'" : "", names.data ? names.data : "none");
+    }
     return definition_write(d, &bytes, &len, e) < 0 ? -1 : cli_write_text(c, NULL, bytes, len, e);
 }
 
@@ -154,28 +159,37 @@ static int print_json(const struct cli *c, const struct definition_file *f, cons
         json_add_string(&d, row, "experiment_sha256", hex);
         digest_hex(&f->gates[i].policy_digest, hex);
         json_add_string(&d, row, "policy_sha256", hex);
-        add_warnings(&d, row, &f->gates[i]);
+        if (add_warnings(&d, row, &f->gates[i], e) < 0)
+            return -1;
     }
     j = json_doc_take(&d, e);
     return j ? cli_write_json(c, NULL, j, e) : -1;
 }
 
-static void print_text(const struct cli *c, const struct definition_file *f)
+static int print_text(const struct cli *c, const struct definition_file *f, struct err *e)
 {
     for (size_t i = 0; i < f->n; i++) {
-        char experiment[DIGEST_HEX_SIZE], policy[DIGEST_HEX_SIZE], place[DEFINITION_PLACE_SIZE];
+        AUTO_JSON_DOC struct json_doc d = {.root = NULL};
+        AUTO_JSON cJSON *j = NULL;
+        const cJSON *warning = NULL;
+        char experiment[DIGEST_HEX_SIZE], policy[DIGEST_HEX_SIZE];
 
+        json_doc_init_object(&d);
+        if (add_warnings(&d, NULL, &f->gates[i], e) < 0)
+            return -1;
+        j = json_doc_take(&d, e);
+        if (!j)
+            return -1;
         digest_hex(&f->gates[i].experiment_digest, experiment);
         digest_hex(&f->gates[i].policy_digest, policy);
         /* Flushed and checked by main. */
         (void) fprintf(c->out, "%s\n  experiment %s\n  policy     %s\n", f->gates[i].gate,
                        experiment, policy);
-        for (size_t w = 0; w < ARRAY_LEN(warnings); w++)
-            if (applies(&f->gates[i], w))
-                cli_say(c, "%s: warning: gate %s: %s",
-                        definition_place(&f->gates[i], warnings[w].pointer, place),
-                        f->gates[i].gate, warnings[w].text);
+        cJSON_ArrayForEach(warning, json_get(j, "warnings"))
+            cli_say(c, "%s: warning: gate %s: %s", json_text(warning, "place", "?"),
+                    f->gates[i].gate, json_text(warning, "text", ""));
     }
+    return 0;
 }
 
 static int check(const struct cli *c, const struct cli_args *a, struct err *e)
@@ -195,8 +209,7 @@ static int check(const struct cli *c, const struct cli_args *a, struct err *e)
         return print_canonical(c, &f, cli_get(a, "gate"), e);
     if (cli_has(a, "json"))
         return print_json(c, &f, name, e);
-    print_text(c, &f);
-    return 0;
+    return print_text(c, &f, e);
 }
 
 static int run(struct cli *c, const struct cli_args *a)
@@ -218,10 +231,12 @@ const struct command command_check = {
     .summary = "check cleanrun.yaml and print its digests",
     .synopsis = "[FILE] [OPTION...]",
     .examples = "  cleanrun check\n  cleanrun check --schema > cleanrun.schema.json\n",
-    .notes = "A changed experiment digest means that the next run is another experiment: "
-             "NON_COMPARABLE with the baseline.\n"
-             "A warning names what is allowed but keeps every run from being compared.\n"
-             "Exit: 0 sound (warnings are told), 2 not (with file:line:column).\n",
+    .notes =
+        "A changed experiment digest means that the next run is another experiment: "
+        "NON_COMPARABLE with the baseline.\n"
+        "A warning names what is allowed but keeps every run from being compared or accepted,\n"
+        "such as a marker that phases.markers does not list.\n"
+        "Exit: 0 sound (warnings are told), 2 not (with file:line:column).\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,
     .run = run,

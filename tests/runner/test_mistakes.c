@@ -279,6 +279,54 @@ static void what_can_be_known_is_told_by_check(void **state)
     project_free(&p);
 }
 
+/* Names that mean something said elsewhere: sound, and no run could ever be green. */
+static void names_that_lead_nowhere_are_told_by_check(void **state)
+{
+    static const struct {
+        const char *from, *to, *told;
+    } slips[] = {
+        {"required: [window_start,", "required: [windw_start,",
+         "cleanrun.yaml:18:18: warning: gate g: phases.markers has no 'windw_start', and a marker "
+         "that is not there makes the run a FAIL; did you mean 'window_start'?"},
+        {"{start_phase: window_start", "{start_phase: nothing",
+         "cleanrun.yaml:21:16: warning: gate g: phases.markers has no 'nothing', so the window is "
+         "never complete"},
+        {"end_phase: window_end", "end_phase: begin", "does not begin before it ends"},
+        {"    phases:\n", "    conditioning: [{name: warm, value: 1}]\n    phases:\n",
+         "phases.markers has no 'warm', and a step of the program's own must show as a marker"},
+        {"    phases:\n",
+         "    modes: {memory: {command: ['{executable}'], snapshots: [begn]}}\n    phases:\n",
+         "phases.markers has no 'begn', so there is no such snapshot; did you mean 'begin'?"},
+        {"    audit:\n",
+         "    soak: {window: 20m, min_coverage: 19m, limit_mb_per_hour: 10, active_end: stop}\n"
+         "    audit:\n",
+         "phases.markers has no 'stop', so the soak's window has no end"},
+        {"path: /results/n", "path: /resources/peak_rss_m",
+         "the runner's section (sampling.into) never has 'peak_rss_m', and nothing else may stand "
+         "there; did you mean 'peak_rss_mb'?"},
+        {"path: /results/n", "path: /resources/windows/stedy/growth_mb_per_hour",
+         "never has 'stedy', and nothing else may stand there; did you mean 'steady'?"},
+    };
+    static const char *const fine[] = {
+        "path: /results/n", "path: /resources/windows/*/growth_mb_per_hour",
+        "path: /resources/samples/rss_kib/3", "path: /resources_of_mine"};
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(slips); i++)
+        checked(slips[i].from, slips[i].to, 0, slips[i].told);
+    for (size_t i = 0; i < ARRAY_LEN(fine); i++) {
+        struct project p;
+        struct test_run r;
+
+        changed(&p, "path: /results/n", fine[i]);
+        project_cleanrun(&p, (const char *const[]){"check", NULL}, NULL, &r);
+        assert_told(&r, 0, "");
+        assert_null(strstr(r.err, "warning"));
+        test_run_fini(&r);
+        project_free(&p);
+    }
+}
+
 static void a_directory_without_git_is_told_what_to_do(void **state)
 {
     struct project p;
@@ -459,6 +507,7 @@ int main(void)
         cmocka_unit_test(a_foreign_owner_is_told_gits_remedy),
         cmocka_unit_test(messages_say_where_and_what_to_do),
         cmocka_unit_test(what_can_be_known_is_told_by_check),
+        cmocka_unit_test(names_that_lead_nowhere_are_told_by_check),
         cmocka_unit_test(a_directory_without_git_is_told_what_to_do),
         cmocka_unit_test(another_measurement_can_be_waited_for),
         cmocka_unit_test(addresses_and_keys_are_named),
