@@ -12,6 +12,7 @@
 #include "experiment/pointer.h"
 #include "runner/commands.h"
 #include "runner/definition_load.h"
+#include "runner/mistaken.h"
 
 #define SAMPLES_NAME "process.csv"
 
@@ -103,9 +104,10 @@ static int load(const struct cli_args *a, struct session *s, struct err *e)
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
 
-    if (definition_load(cli_get(a, "definition"), cli_get(a, "gate"), &s->definition, e) < 0 ||
-        file_read(a->args[0], LIMIT_REPORT, &bytes, &len, e) < 0)
+    if (definition_load(cli_get(a, "definition"), cli_get(a, "gate"), &s->definition, e) < 0)
         return -1;
+    if (file_read(a->args[0], LIMIT_REPORT, &bytes, &len, e) < 0)
+        return mistaken_run(a->args[0], e);
     if (json_parse(bytes, len, &limits, &s->report, e) < 0)
         return err_wrap(e, "%s", a->args[0]);
     return load_samples(a, s, e);

@@ -16,6 +16,7 @@
 #include "evidence/manifest.h"
 #include "runner/commands.h"
 #include "runner/definition_load.h"
+#include "runner/mistaken.h"
 
 #define RESULTS "results"
 #define DEFINITION_NAME "definition.json"
@@ -176,8 +177,10 @@ static int load_side(const char *path, const char *where, struct loaded *l, stru
     struct stat st;
 
     tree_init(&l->tree);
-    if (file_open_dir(path, &dirfd, e) < 0)
+    if (file_open_dir(path, &dirfd, e) < 0) {
+        (void) mistaken_file(path, e); /* says more, or leaves it */
         return err_wrap(e, "%s", where);
+    }
     if (fstatat(dirfd, MANIFEST_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return load_run(dirfd, l, where, b, e);
     if (tree_load(&l->tree, dirfd, e) < 0)

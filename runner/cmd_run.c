@@ -197,7 +197,7 @@ const struct command command_run = {
         "with neither the run\n"
         "is NON_COMPARABLE. The policy reviewed with the baseline judges, not this "
         "checkout's.\n"
-        "Prints the run directory's path. \n"
+        "Prints the run directory's path.\n"
         "Exit: by the local verdict, with --push by the server's (cleanrun help exit-codes); 7 for "
         "a sound\ndiagnostic or build-only run, 2 when the definition or an option is wrong, 5 "
         "when the baseline is not what\nits manifest and its signature say, 6 when the machine or "

@@ -6,6 +6,7 @@
 #include "evidence/seal.h"
 #include "evidence/sign.h"
 #include "runner/commands.h"
+#include "runner/mistaken.h"
 
 static int seal(struct cli *c, const struct cli_args *a, struct err *e)
 {
@@ -18,7 +19,13 @@ static int seal(struct cli *c, const struct cli_args *a, struct err *e)
     if (!cli_get(a, "key") || !out)
         return err_set(e, ERR_USAGE, "seal.options", "--key and --out are needed");
     if (file_open_dir(a->args[0], &run_fd, e) < 0)
-        return -1;
+        return mistaken_file(a->args[0], e);
+    if (mistaken_error(run_fd))
+        return err_set(
+            e, ERR_TRUST, "seal.error",
+            "'%s' is the directory of a run that ended in an ERROR: nothing in it can be "
+            "sealed; cleanrun show says what happened",
+            a->args[0]);
     if (private_key_load(cli_get(a, "key"), &key, e) < 0) {
         e->kind = ERR_USAGE; /* the key is the caller's, not evidence that is broken */
         return -1;

@@ -15,6 +15,7 @@
 #include "experiment/acceptance.h"
 #include "runner/commands.h"
 #include "runner/measure.h"
+#include "runner/mistaken.h"
 
 #define SNAPSHOT "baseline/manifest.json"
 #define AUDIT_MARKDOWN "audit.md"
@@ -203,7 +204,7 @@ static int show(struct cli *c, const struct cli_args *a, struct err *e)
     size_t len = 0;
 
     if (file_open_dir(a->args[0], &fd, e) < 0)
-        return -1;
+        return mistaken_file(a->args[0], e);
     if (faccessat(fd, MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
         if (faccessat(fd, "error.json", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
             return err_set(e, ERR_INPUT, "show.directory",

@@ -19,6 +19,7 @@
 #include "evidence/verify.h"
 #include "runner/commands.h"
 #include "runner/keys.h"
+#include "runner/mistaken.h"
 
 #define DETAIL_COLUMN 10
 
@@ -184,7 +185,7 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
     if (!ring)
         return err_set(e, ERR_NOMEM, "verify.memory", "no memory");
     if (check_requirements(c, a, NULL, &met, e) < 0 || keys_load(a, "key", ring, e) < 0 ||
-        file_open(a->args[0], &fd, &size, e) < 0 ||
+        (file_open(a->args[0], &fd, &size, e) < 0 && mistaken_directory(a->args[0], e) < 0) ||
         read_attestation(c, a, &envelope, &in.envelope_len, e) < 0)
         return -1;
     if (size > LIMIT_ARCHIVE) /* known before a byte is read */

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "evidence/manifest.h"
 #include "runner/http.h"
+#include "runner/mistaken.h"
 #include "runner/push_answer.h"
 
 #define TOKEN_MAX LIMIT_KIB(4)
@@ -329,7 +330,7 @@ static int choose_names(struct push_upload *u, struct manifest *m, struct err *e
 
     if (!own_project || !own_gate) {
         *e = unreadable;
-        return -1;
+        return err_wrap(e, "'%s' is damaged or no evidence", u->archive);
     }
     u->project = t->project ? t->project : own_project;
     u->gate = t->gate ? t->gate : own_gate;
@@ -358,7 +359,8 @@ int push_archive(struct cli *c, const char *archive, const struct push_target *t
     AUTO_FD int fd = -1;
     uint64_t size = 0;
 
-    if (check_target(t, e) < 0 || file_open(archive, &fd, &size, e) < 0 ||
+    if (check_target(t, e) < 0 ||
+        (file_open(archive, &fd, &size, e) < 0 && mistaken_directory(archive, e) < 0) ||
         push_read_token(t->token_file, &token, e) < 0 ||
         digest_of_fd(fd, &u.digest, &u.size, e) < 0)
         return -1;

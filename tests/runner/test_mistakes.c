@@ -327,6 +327,74 @@ static void names_that_lead_nowhere_are_told_by_check(void **state)
     }
 }
 
+static void told_of(const struct project *p, const char *const argv[], int code, const char *words)
+{
+    struct test_run r;
+
+    project_cleanrun(p, argv, NULL, &r);
+    assert_told(&r, code, words);
+    test_run_fini(&r);
+}
+
+static char *beside(const struct project *p, const char *name)
+{
+    char *path = NULL;
+
+    assert_true(asprintf(&path, "%s/%s", p->dir, name) > 0);
+    return path;
+}
+
+/* A run's directory for its archive, and the other way round. */
+static void a_run_and_its_archive_are_told_apart(void **state)
+{
+    struct project p;
+    struct test_run r;
+    char *run, *archive, *keys, *key, *pub, *failed;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    run = beside(&p, "out"); /* project_measure's */
+    archive = beside(&p, "run.tar");
+    keys = beside(&p, "keys");
+    key = beside(&p, "keys/key.pem");
+    pub = beside(&p, "keys/pub.pem");
+    failed = beside(&p, "failed");
+    project_measure(&p, NULL, &r);
+    test_run_fini(&r);
+    told_of(&p, (const char *const[]){"key", "gen", "--out", keys, NULL}, 0, "");
+    told_of(&p, (const char *const[]){"verify", run, "--key", pub, NULL}, 2,
+            "is a run directory, not a sealed archive; cleanrun seal RUN_DIR --key ");
+    told_of(&p,
+            (const char *const[]){"push", run, "--server", "http://127.0.0.1:1", "--token-file",
+                                  key, NULL},
+            2, "is a run directory, not a sealed archive; cleanrun seal RUN_DIR --key ");
+    told_of(&p, (const char *const[]){"accept", run, NULL}, 2,
+            "is a run directory; its report is results/s/p.json in it");
+    told_of(&p, (const char *const[]){"seal", run, "--key", key, "--out", archive, NULL}, 0, "");
+    told_of(&p, (const char *const[]){"show", archive, NULL}, 2,
+            "is a file, not a directory; cleanrun verify checks a sealed archive");
+    told_of(&p, (const char *const[]){"seal", archive, "--key", key, "--out", "x.tar", NULL}, 2,
+            "is a file, not a directory; cleanrun verify checks a sealed archive");
+    told_of(&p, (const char *const[]){"audit", "--baseline", run, "--current", archive, NULL}, 2,
+            "is a file, not a directory; cleanrun verify checks a sealed archive");
+    project_edit(&p, "timeout: 20s", "timeout: 10ms");
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--out", failed, "--wait", "300", NULL},
+                     NULL, &r);
+    assert_int_equal(r.code, 6);
+    test_run_fini(&r);
+    told_of(&p, (const char *const[]){"seal", failed, "--key", key, "--out", archive, NULL}, 5,
+            "of a run that ended in an ERROR: nothing in it can be sealed");
+    told_of(&p, (const char *const[]){"verify", failed, "--key", pub, NULL}, 2,
+            "of a run that ended in an ERROR: nothing in it can be sealed");
+    free(run);
+    free(archive);
+    free(keys);
+    free(key);
+    free(pub);
+    free(failed);
+    project_free(&p);
+}
+
 static void a_directory_without_git_is_told_what_to_do(void **state)
 {
     struct project p;
@@ -508,6 +576,7 @@ int main(void)
         cmocka_unit_test(messages_say_where_and_what_to_do),
         cmocka_unit_test(what_can_be_known_is_told_by_check),
         cmocka_unit_test(names_that_lead_nowhere_are_told_by_check),
+        cmocka_unit_test(a_run_and_its_archive_are_told_apart),
         cmocka_unit_test(a_directory_without_git_is_told_what_to_do),
         cmocka_unit_test(another_measurement_can_be_waited_for),
         cmocka_unit_test(addresses_and_keys_are_named),
