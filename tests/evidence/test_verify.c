@@ -660,6 +660,14 @@ static void companions_must_agree(void **state)
         {"environment.json", "[]", "gives the build PATH nothing by default"},
         {"environment.json", "{\"build\":{\"defaults\":" DEFAULTS "}}",
          "environment.json says nothing"},
+        {"environment.json",
+         "{\"build\":{\"defaults\":{\"PATH\":\"/evil\",\"LANG\":\"C.UTF-8\",\"TZ\":\"UTC\","
+         "\"TMPDIR\":\"/tmp\"},\"passed\":{},\"set\":{}}}",
+         "gives the build PATH \"/evil\" by default, every runner gives /usr/local/sbin"},
+        {"environment.json",
+         "{\"build\":{\"defaults\":{\"PATH\":7,\"LANG\":\"C.UTF-8\",\"TZ\":\"UTC\","
+         "\"TMPDIR\":\"/tmp\"},\"passed\":{},\"set\":{}}}",
+         "gives the build PATH 7 by default"},
         {"environment.json", ENVIRONMENT(",\"HOME\":\"/\"", "", ""), "gives the build 5 variables"},
         {"environment.json", ENVIRONMENT("", "\"CFLAGS\":\"-O0\"", ""),
          "passes CFLAGS to the build, the definition does not allow it"},
@@ -733,6 +741,7 @@ static void what_a_run_left_must_agree(void **state)
          "phase marker 'window_start' came after 1000000000 ms, host.json says that the program "
          "ran "
          "for 59000 ms"},
+        {NULL, NULL, "/environment", "null", "environment is null"},
         {NULL, NULL, "/finished_at", "\"2024-11-29T14:15:02Z\"", "the run lasted 0 ms"},
         {NULL, NULL, "/executable/mapped", "[]", "executed nothing of sha256 (none)"},
         {NULL, NULL, "/executable/sha256",

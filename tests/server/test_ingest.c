@@ -378,6 +378,30 @@ static void the_baselines_archive_is_the_stored_one(void **state)
     package_free(&base);
 }
 
+/* And its snapshot is the one of which the manifest states the digest. */
+static void the_snapshot_is_the_stated_one(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    static const char *const stated[] = {"\"" OTHER_ARCHIVE "\"", "null"};
+    struct ingest_result r;
+    struct package base;
+    struct package p;
+
+    store_fixture_baseline(f, NULL, &base);
+    for (size_t i = 0; i < ARRAY_LEN(stated); i++) {
+        package_make(&(struct package_options){.baseline_run = base.run_dir,
+                                               .forge = "/baseline/manifest_sha256",
+                                               .forged = stated[i]},
+                     f->key, &p);
+        store_fixture_push(f, &p, &r);
+        assert_string_equal(store_fixture_code(&r), "IN-MANIFEST");
+        assert_non_null(strstr(text_at(r.problem, "/reasons/0/text"), "the snapshot has "));
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+    package_free(&base);
+}
+
 /* What a conditioning step must have left is looked for again. */
 static void steps_without_proof_are_invalid(void **state)
 {
@@ -451,6 +475,8 @@ static void steps_that_did_not_show_are_invalid(void **state)
                                 "{\"phase\":\"a\",\"kind\":\"actual\",\"elapsed_ms\":0}]";
     static const char only_a[] = "[{\"phase\":\"a\",\"kind\":\"actual\",\"elapsed_ms\":0}]";
     static const char only_warm[] = "[{\"phase\":\"warm\",\"kind\":\"actual\",\"elapsed_ms\":0}]";
+    static const char backwards[] = "[{\"phase\":\"warm\",\"kind\":\"actual\",\"elapsed_ms\":5},"
+                                    "{\"phase\":\"a\",\"kind\":\"actual\",\"elapsed_ms\":3}]";
     static const struct {
         const char *from;
         const char *markers;
@@ -461,6 +487,7 @@ static void steps_that_did_not_show_are_invalid(void **state)
         {"", shown, NULL, 0, NULL},
         {"", only_a, NULL, 0, "conditioning step 'warm' did not show as a phase marker"},
         {"", only_warm, NULL, 0, "without the required phase marker 'a'"},
+        {"", backwards, NULL, 0, "came after 3 ms, the one before it after 5 ms"},
         {"", "[]", NULL, 3, NULL}, /* a run that failed says so */
         {"", "[]", "cpu", 0, NULL},
         {"from: report, ", "[]", NULL, 0, NULL}, /* acceptance looks for them in the report */
@@ -691,6 +718,7 @@ int main(void)
         T(definition_that_cannot_judge_is_invalid),
         T(forged_words_are_refused_with_both_values),
         T(the_baselines_archive_is_the_stored_one),
+        T(the_snapshot_is_the_stated_one),
         T(steps_without_proof_are_invalid),
         T(steps_that_did_not_show_are_invalid),
         T(conflict_tells_nothing_of_another_project),
