@@ -229,6 +229,8 @@ static void every_header_field_must_be_canonical(void **state)
         {"uid", 108, "0001750", 7, "uid"},
         {"gid", 116, "0001750", 7, "gid"},
         {"size with spaces", 124, "         3 ", 11, "size field"},
+        {"size, no octal digit", 134, "8", 1, "size field"},
+        {"size, a letter", 130, "a", 1, "size field"},
         {"size, base 256", 124, "\x80\0\0\0\0\0\0\0\0\0\0\3", 12, "size field"},
         {"size, no NUL", 135, " ", 1, "size field"},
         {"size beyond the limit", 124, "77777777777", 11, "limit"},
@@ -382,6 +384,10 @@ static void members_out_of_order_are_refused(void **state)
     buf_put(&b, good, first);
     buf_put(&b, end, sizeof end);
     refused_bytes("manifest last", b.data, b.len, "not manifest.json");
+    buf_clear(&b);
+    buf_put(&b, good, first);
+    buf_put(&b, good, good_len);
+    refused_bytes("manifest twice at once", b.data, b.len, "is there twice");
 }
 
 static void ten_thousand_members_are_refused_early(void **state)
