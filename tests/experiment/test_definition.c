@@ -215,7 +215,12 @@ static void definition_errors_name_the_place_and_the_likely_word(void **state)
            "f.yaml:1:13: version is the number 1");
     refuse("gates: {g: {}}\n", "f.yaml:1:1: 'version: 1' is required");
     refuse("version: 1\ngates:\n  Bad_Name: {}\n", "f.yaml:3:3: gate name 'Bad_Name'");
-    refuse("version: 1\ngates:\n  commit: {}\n", "reserved");
+    refuse("version: 1\ngates:\n  commit: {}\n", "f.yaml:3:3: 'commit' is a reserved word");
+    refuse("version: 1\ngates:\n  pull: {}\n", "f.yaml:3:3: 'pull' is a reserved word");
+    refuse("version: 1\ngates:\n  baselines: {}\n", "f.yaml:3:3: 'baselines' is a reserved word");
+    refuse("version: 1\ngates:\n  h: {}\n", "f.yaml:3:3: 'h' is a reserved word");
+    refuse("version: 1\ngates:\n  badge: {}\n", "f.yaml:3:3: 'badge' is a reserved word");
+    refuse("version: 1\ngates:\n  badge.svg: {}\n", "f.yaml:3:3: gate name 'badge.svg'");
     refuse("version: 1\ngates:\n  g:\n    class: a\n    class: b\n",
            "f.yaml:5:5: key 'class' again, first at line 4");
     refuse(HEAD BUILD RUN, "key 'identity' is missing");
