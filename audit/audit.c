@@ -176,6 +176,7 @@ static int evaluate(struct run *r, struct err *e)
     }
     check_paths(r);
     check_repeats(r);
+    reach_check(&r->policy, &r->f);
     if (comparable_manifests(r->in, &r->policy, &r->f, e) < 0)
         return -1;
     for (size_t i = 0; i < r->policy.n_required && !r->f.over; i++)

@@ -25,6 +25,9 @@ void comparable_same_evidence(const struct audit_input *in, const struct policy 
 int infer_identity(const cJSON *infer, const struct tree *tree, const struct tree_file *file,
                    cJSON **out_values, struct buf *out_why, struct err *e) MUST_CHECK;
 
+/* reach.c: an entry of the policy that is asked of a report which is not compared. */
+void reach_check(const struct policy *p, struct findings *f);
+
 /* One required report that both sides have. */
 struct pair {
     const char *path;

@@ -71,4 +71,15 @@ bool policy_requires(const struct policy *p, const char *path);
 int policy_add_required(struct policy *p, const cJSON *manifest, struct err *e) MUST_CHECK;
 /* Whether an entry with this `reports` list applies to a report path. */
 bool policy_applies(const cJSON *reports, const char *path);
+/* reach.c: an item of an entry's `reports` that no required report matches. Borrowed, but place. */
+struct reach {
+    const char *code; /* of the refusal that it makes of every comparison */
+    const char *pointer;
+    const char *what; /* "gated metric" */
+    const char *report;
+    char place[128]; /* in definition.json */
+};
+typedef void reach_gap(void *context, const struct reach *gap);
+/* Tells all of them: identity fields, gated metrics, windows. */
+void reach_gaps(const struct policy *p, reach_gap *tell, void *context);
 #define AUTO_POLICY __attribute__((cleanup(policy_fini)))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "audit/audit.h"
+#include "audit/policy.h"
 #include "audit/verdict.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -100,15 +101,63 @@ static bool applies(const struct definition *d, size_t i)
     return key ? !json_get(json_get(d->experiment, "build"), key) : !has_check(d);
 }
 
+/* A gate's warnings go here. */
+struct teller {
+    const struct definition *definition;
+    struct json_doc *doc;
+    cJSON *list;
+};
+
+static void warn_of_gap(void *context, const struct reach *gap)
+{
+    const struct teller *t = context;
+    char text[1024];
+
+    (void) snprintf(text, sizeof text, /* a cut name still tells */
+                    "no report of audit.paths.required is '%.300s': the %s %.300s is never looked "
+                    "at there, and no run can be compared",
+                    gap->report, gap->what, gap->pointer);
+    check_warn(t->definition, t->doc, t->list, gap->place, text);
+}
+
+/* What is there can fall by 100 % at most, unless it may be negative. */
+static void warn_of_full_tolerance(const struct teller *t, const struct policy *p)
+{
+    for (size_t i = 0; i < p->n_metrics; i++) {
+        const struct policy_metric *m = &p->metrics[i];
+        char pointer[128];
+
+        if (!m->gated || m->higher_is_worse || m->tolerance_pct < 100)
+            continue;
+        (void) snprintf(pointer, sizeof pointer, "/policy/audit/metrics/%zu/tolerance_pct",
+                        i); /* fits: words of ours */
+        check_warn(t->definition, t->doc, t->list, pointer,
+                   "100 % or more of a metric that is worse when lower: even a fall to 0 would be "
+                   "no regression");
+    }
+}
+
+static int add_policy_warnings(struct teller *t, struct err *e)
+{
+    AUTO_POLICY struct policy p = {.n_metrics = 0};
+
+    if (policy_read(t->definition, &p, e) < 0)
+        return -1;
+    reach_gaps(&p, warn_of_gap, t);
+    warn_of_full_tolerance(t, &p);
+    return 0;
+}
+
 /* "warnings" [{place, text}] of a gate. */
 static int add_warnings(struct json_doc *doc, cJSON *row, const struct definition *d, struct err *e)
 {
     cJSON *list = json_add_array(doc, row, "warnings");
+    struct teller t = {.definition = d, .doc = doc, .list = list};
 
     for (size_t i = 0; i < ARRAY_LEN(warnings); i++)
         if (applies(d, i))
             check_warn(d, doc, list, warnings[i].pointer, warnings[i].text);
-    return check_names(d, doc, list, e);
+    return add_policy_warnings(&t, e) < 0 ? -1 : check_names(d, doc, list, e);
 }
 
 static int print_schema(const struct cli *c, struct err *e)
@@ -235,7 +284,7 @@ const struct command command_check = {
         "A changed experiment digest means that the next run is another experiment: "
         "NON_COMPARABLE with the baseline.\n"
         "A warning names what is allowed but keeps every run from being compared or accepted,\n"
-        "such as a marker that phases.markers does not list.\n"
+        "such as a marker that phases.markers does not list, or a metric from ever regressing.\n"
         "Exit: 0 sound (warnings are told), 2 not (with file:line:column).\n",
     COMMAND_OPTIONS(options),
     .max_args = 1,

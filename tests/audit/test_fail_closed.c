@@ -493,6 +493,39 @@ static void rule3_a_report_without_any_identity_is_refused(void **state)
     }
 }
 
+/* A slip in the name of a report takes nothing out of the comparison: it is refused. */
+static void rule1_entries_for_reports_that_are_not_compared(void **state)
+{
+    static const struct {
+        const char *from, *to, *code, *field;
+    } rows[] = {
+        {"path: /load/rate,", "path: /load/rate, reports: [S/1.json],", "NC-IDENTITY-MISSING",
+         "/load/rate"},
+        {"path: /load/rate,", "path: /load/rate, reports: [s/1.json, t/*],", "NC-IDENTITY-MISSING",
+         "/load/rate"},
+        {"path: /results/growth,", "path: /results/growth, reports: ['*.jsn'],", "NC-METRIC-NONE",
+         "/results/growth"},
+        {"path: /windows/w,", "path: /windows/w, reports: [s/2.json],", "NC-WINDOW-INCOMPLETE",
+         "/windows/w"},
+        {"path: /results/cpu,", "path: /results/cpu, reports: [s/2.json],", NULL, NULL},
+        {"path: /load/rate,", "path: /load/rate, reports: ['s/*', '*'],", NULL, NULL},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *at = strstr(sides_yaml, rows[i].from);
+        AUTO_FREE char *yaml = NULL;
+        struct sides s;
+
+        assert_non_null(at);
+        assert_true(asprintf(&yaml, "%.*s%s%s", (int) (at - sides_yaml), sides_yaml, rows[i].to,
+                             at + strlen(rows[i].from)) > 0);
+        sides_init_with(&s, yaml);
+        sides_expect(&s, rows[i].code ? VERDICT_NON_COMPARABLE : VERDICT_OK, rows[i].code,
+                     rows[i].field);
+    }
+}
+
 static void rule3_numbers_that_no_double_tells_apart_are_not_equal(void **state)
 {
     struct sides s;
@@ -857,7 +890,7 @@ static void rule9_unit_of_every_entry(void **state)
 {
     static const char first[] = "        - {path: /results/rate, label: rate,";
     static const char more[] = "%.*s"
-                               "        - {path: /results/cpu, reports: [other.json], unit: x, "
+                               "        - {path: /results/cpu, reports: [s/2.json], unit: x, "
                                "worse: higher, tolerance_pct: 5, gated: false}\n"
                                "        - {path: /results/cpu, reports: [s/1.json], unit: '%s', "
                                "worse: higher, tolerance_pct: 5, gated: false}\n%s";
@@ -1103,6 +1136,7 @@ int main(void)
         cmocka_unit_test(rule1_metric_missing_null_or_not_a_number),
         cmocka_unit_test(rule1_only_gated_metrics_must_be_there),
         cmocka_unit_test(rule1_pattern_expands_over_the_baseline),
+        cmocka_unit_test(rule1_entries_for_reports_that_are_not_compared),
         cmocka_unit_test(rule3_pattern_asks_every_member),
         cmocka_unit_test(rule1_report_missing_on_a_side),
         cmocka_unit_test(rule1_comparison_paths_of_a_reviewed_baseline_are_required),

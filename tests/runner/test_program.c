@@ -320,6 +320,19 @@ static void check_tells_where_a_definition_is_wrong(void **state)
     assert_said(&s, 0, "\"text\": \"build.toolchain is missing", NULL);
     assert_null(strstr(s.out, "build.allocator"));
     said_fini(&s);
+    test_write_text(dir, "cleanrun.yaml",
+                    DEFINITION("app", "allocator: malloc",
+                               "reports: [s/1.json, S/1.json]}, {path: /b, unit: s, worse: lower, "
+                               "tolerance_pct: 100"));
+    SAY(&s, "check", file);
+    assert_said(&s, 0, NULL,
+                "cleanrun.yaml:11:90: warning: gate g: no report of audit.paths.required is "
+                "'S/1.json'");
+    assert_non_null(strstr(s.err, "cleanrun.yaml:11:136: warning: gate g: 100 % or more"));
+    said_fini(&s);
+    SAY(&s, "check", file, "--json");
+    assert_said(&s, 0, "cleanrun.yaml:11:90", NULL);
+    said_fini(&s);
     SAY(&s, "check", "--schema");
     assert_said(&s, 0, "https://json-schema.org/draft/2020-12/schema", NULL);
     said_fini(&s);
