@@ -119,6 +119,38 @@ static bool says(const cJSON *document, const char *key, const char *expected)
     return cJSON_IsString(j) && strcmp(j->valuestring, expected) == 0;
 }
 
+/* What of a verdict denies its OK, or NULL: green is what says so throughout. */
+static const char *denies_ok(const cJSON *document)
+{
+    const cJSON *expected = json_get(document, "expected_comparisons");
+    const cJSON *made = json_get(document, "made_comparisons");
+    const cJSON *reasons = json_get(document, "reasons");
+
+    if (!says(document, "mode", "clean"))
+        return "its mode";
+    if (!cJSON_IsString(json_get(document, "baseline")))
+        return "its baseline";
+    if (!says(json_get(document, "acceptance"), "verdict", "PASS"))
+        return "its acceptance";
+    if (!says(json_get(document, "audit"), "verdict", verdict_word(VERDICT_OK)))
+        return "its comparison";
+    if (!json_is_integer(made) || made->valuedouble < 1 || !json_is_integer(expected) ||
+        !json_equal(made, expected))
+        return "the number of its comparisons";
+    return cJSON_IsArray(reasons) && !reasons->child ? NULL : "its list of reasons";
+}
+
+static int check_ok(const cJSON *document, struct err *e)
+{
+    const char *member = denies_ok(document);
+    char text[100];
+
+    if (!member)
+        return 0;
+    (void) snprintf(text, sizeof text, "it says OK and %s denies it", member); /* fits */
+    return unsound(text, e);
+}
+
 /* Whatever answers with 200 may be something else than this server, or of something else than what
  * was sent. What stands behind a run id is one archive for ever (the server answers 409 for
  * another one). */
@@ -139,7 +171,7 @@ static int check_answer(const struct push_upload *u, const cJSON *document, stru
         return unsound("it is of another commit", e);
     if (!cJSON_IsNull(word) && !(cJSON_IsString(word) && verdict_parse(word->valuestring, &v)))
         return unsound("its verdict is no word that is known here", e);
-    return 0;
+    return says(document, "verdict", verdict_word(VERDICT_OK)) ? check_ok(document, e) : 0;
 }
 
 /* The document as it came, or as one line among others. */

@@ -119,6 +119,8 @@ static pid_t serve(const struct script *script, const char *log_path, int *out_p
 #define VERDICT_OF(project, gate, run, commit, word)                                               \
     "{\"schema\": \"cleanrun-verdict/1\", \"project\": \"" project "\", \"gate\": \"" gate         \
     "\", \"run\": \"" run "\", \"commit\": \"" commit "\", \"description\": \"OK: 1\", "           \
+    "\"mode\": \"clean\", \"baseline\": \"b-1\", \"acceptance\": {\"verdict\": \"PASS\"}, "        \
+    "\"audit\": {\"verdict\": \"OK\"}, \"expected_comparisons\": 2, \"made_comparisons\": 2, "     \
     "\"reasons\": [], \"verdict\": " word "}"
 #define VERDICT(word) VERDICT_OF(PROJECT, GATE, FIXTURE_RUN, FIXTURE_COMMIT, word)
 
@@ -299,6 +301,50 @@ static void the_exit_code_is_the_server_s_verdict(void **state)
         free(log);
         bench_free(&b);
     }
+}
+
+/* A verdict whose members deny its OK is none. */
+static void an_ok_says_so_throughout(void **state)
+{
+    static const struct {
+        const char *from, *to;
+    } rows[] = {
+        {"\"clean\"", "\"cpu\""},
+        {"\"baseline\": \"b-1\"", "\"baseline\": null"},
+        {"\"PASS\"", "\"FAIL\""},
+        {"\"acceptance\"", "\"accepted\""},
+        {"\"audit\": {\"verdict\": \"OK\"}", "\"audit\": {\"verdict\": \"REGRESSION\"}"},
+        {"\"audit\": {\"verdict\": \"OK\"}", "\"audit\": null"},
+        {"\"made_comparisons\": 2", "\"made_comparisons\": 1"},
+        {"\"expected_comparisons\": 2, \"made_comparisons\": 2",
+         "\"expected_comparisons\": 0, \"made_comparisons\": 0"},
+        {"\"made_comparisons\"", "\"comparisons\""},
+        {"\"reasons\": []", "\"reasons\": [{\"code\": \"NC-MODE\", \"text\": \"x\"}]"},
+        {"\"reasons\"", "\"because\""},
+    };
+    static const char good[] = CREATED(VERDICT("\"OK\""));
+    struct bench b;
+
+    (void) state;
+    bench_new(&b);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *at = strstr(good, rows[i].from);
+        AUTO_FREE char *answer = NULL;
+        struct command_result r;
+        char *log = NULL;
+
+        assert_non_null(at);
+        assert_true(asprintf(&answer, "%.*s%s%s", (int) (at - good), good, rows[i].to,
+                             at + strlen(rows[i].from)) > 0);
+        PUSH(&b, &r, &log, BLOB, answer);
+        if (r.code != 6)
+            print_error("row %zu: exit %d, %s%s\n", i, r.code, r.out, r.err);
+        assert_int_equal(r.code, 6);
+        assert_string_equal(r.out, "");
+        command_result_fini(&r);
+        free(log);
+    }
+    bench_free(&b);
 }
 
 static void refusals_of_the_archive_end_before_the_second_step(void **state)
@@ -950,6 +996,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_steps_are_sent_as_the_contract_says),
         cmocka_unit_test(what_stands_in_the_check_decides_the_exit),
+        cmocka_unit_test(an_ok_says_so_throughout),
         cmocka_unit_test(the_exit_code_is_the_server_s_verdict),
         cmocka_unit_test(refusals_of_the_archive_end_before_the_second_step),
         cmocka_unit_test(an_archive_that_cannot_be_read_is_never_green),
