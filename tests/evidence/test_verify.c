@@ -509,6 +509,8 @@ static void json_members_must_be_strict_json(void **state)
         {"results/kvcache/50000.json", "{\"a\":NaN}", "IN-JSON", "results/kvcache/50000.json"},
         {"results/kvcache/50000.json", "{\"a\":9007199254740993}", "IN-JSON",
          "results/kvcache/50000.json"},
+        {"results/kvcache/50000.json", "{\"a\":1e999}", "IN-JSON", "results/kvcache/50000.json"},
+        {"results/kvcache/50000.json", "{\"a\":-1e999}", "IN-JSON", "results/kvcache/50000.json"},
         {"results/kvcache/50000.json", "{} {}", "IN-JSON", "results/kvcache/50000.json"},
         {"results/kvcache/50000.json", "", "IN-JSON", "results/kvcache/50000.json"},
         {"acceptance.json", "{\"verdict\":\"PASS\",}", "IN-JSON", "acceptance.json"},

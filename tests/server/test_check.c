@@ -80,6 +80,7 @@ static void deleted_gate_is_not_green(void **state)
     const struct manage_review review = {
         .project = PACKAGE_PROJECT, .gate = "second", .reviewer = "r", .reason = "why"};
     AUTO_JSON cJSON *j = NULL;
+    AUTO_JSON cJSON *late = NULL;
     struct ingest_result r;
     struct package p;
     char id[MANAGE_ID_SIZE];
@@ -99,11 +100,17 @@ static void deleted_gate_is_not_green(void **state)
     assert_string_equal(text_at(j, "/gates/1/gate"), "second");
     assert_string_equal(text_at(j, "/gates/1/verdict"), "PENDING");
     assert_true(cJSON_IsNull(at(j, "/gates/1/run")));
+    assert_non_null(
+        strstr(text_at(j, "/gates/1/description"), /* what it waits for, and until when */
+               "PENDING no run of this commit yet, deadline 20"));
     /* And not pending for ever. */
     MUST(manage_project_set(f->store, PACKAGE_PROJECT, &change, E));
     (void) nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 100000000},
                      NULL); /* the deadline passes */
     expect(f, PACKAGE_COMMIT, "ERROR");
+    late = check(f, PACKAGE_COMMIT);
+    assert_non_null(strstr(text_at(late, "/gates/1/description"),
+                           "ERROR no run of this commit came before the deadline 20"));
 }
 
 static void retrying_until_green_is_red(void **state)
