@@ -477,12 +477,6 @@ int definition_experiment_diff(const struct definition *baseline, const struct d
     return diff_halves(baseline->experiment, current->experiment, out, e);
 }
 
-int definition_policy_diff(const struct definition *baseline, const struct definition *current,
-                           cJSON **out, struct err *e)
-{
-    return diff_halves(baseline->policy, current->policy, out, e);
-}
-
 int definition_json_schema(cJSON **out, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {0};

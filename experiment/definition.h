@@ -87,9 +87,6 @@ const char *definition_report_misnames(const struct definition *d, const cJSON *
  * current} (absent side omitted). */
 int definition_experiment_diff(const struct definition *baseline, const struct definition *current,
                                cJSON **out, struct err *e) MUST_CHECK;
-/* The same of the policies. */
-int definition_policy_diff(const struct definition *baseline, const struct definition *current,
-                           cJSON **out, struct err *e) MUST_CHECK;
 /* The JSON Schema of cleanrun.yaml (caller frees). */
 int definition_json_schema(cJSON **out, struct err *e) MUST_CHECK;
 
