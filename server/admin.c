@@ -248,6 +248,15 @@ bool admin_knows(const char *command)
     return false;
 }
 
+const char *admin_nearest(const char *command)
+{
+    const char *names[ARRAY_LEN(commands)];
+
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        names[i] = commands[i].command;
+    return text_nearest(command, names, ARRAY_LEN(names));
+}
+
 const char *admin_data(const struct admin_args *a)
 {
     const char *flag = admin_args_get(a, "data");

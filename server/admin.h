@@ -12,6 +12,8 @@
 
 /* Is this a command of ours ("project")? */
 bool admin_knows(const char *command);
+/* The command that was meant by one that is not known, or NULL. Static. */
+const char *admin_nearest(const char *command);
 /* argv[0] is the command. Data on stdout, talk on stderr. Returns the exit code: 0, 2, 5 (fsck
  * found damage). */
 int admin_main(int argc, char *const argv[], char *const environment[]) MUST_CHECK;

@@ -42,8 +42,8 @@ int admin_check_project_add(const struct admin_args *a, struct err *e)
 {
     return text_is_project(a->words[0])
                ? 0
-               : err_set(e, ERR_USAGE, "manage.name", "'%s' is no project name (OWNER/NAME)",
-                         a->words[0]);
+               : err_set(e, ERR_USAGE, "manage.name",
+                         "'%s' is no project name: " MANAGE_PROJECT_RULE, a->words[0]);
 }
 
 int admin_check_project_set(const struct admin_args *a, struct err *e)

@@ -11,6 +11,7 @@
 #include "audit/verdict.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "server/admin.h"
 #include "server/api/api.h"
 #include "server/config.h"
@@ -164,10 +165,24 @@ static bool asks_help(int argc, char *argv[])
     return argc > 1 && strcmp(argv[1], "help") == 0;
 }
 
+/* Few words: the whole list would push them out of sight. */
 static int unknown(const char *command)
 {
-    (void) fprintf(stderr, "cleanrun-server: unknown command '%s'\n", command);
-    print_help(stderr);
+    static const char *const own[] = {"serve", "healthcheck", "version", "help"};
+    const char *near = text_nearest(command, own, ARRAY_LEN(own));
+
+    if (!near)
+        near = admin_nearest(command);
+    if (command[0] == '-')
+        (void) fprintf(stderr,
+                       "cleanrun-server: the command comes first, then options such as '%s' "
+                       "(cleanrun-server --help lists the commands)\n",
+                       command);
+    else
+        (void) fprintf(stderr,
+                       "cleanrun-server: no command '%s'%s%s%s (cleanrun-server --help lists "
+                       "them)\n",
+                       command, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
 }
 

@@ -16,6 +16,9 @@
 #define TOKEN_BYTES 32
 #define REASON_MAX 1000
 
+/* What both places that refuse one say. */
+#define PROJECT_NAME "project name: " MANAGE_PROJECT_RULE
+
 static int bad_name(struct err *e, const char *what, const char *name)
 {
     return err_set(e, ERR_USAGE, "manage.name", "'%s' is no %s", name, what);
@@ -44,7 +47,7 @@ int manage_project_add(struct store *s, const char *name, bool is_private, struc
     int64_t now_us = clock_realtime_us();
 
     if (!text_is_project(name))
-        return bad_name(e, "project name (OWNER/NAME)", name);
+        return bad_name(e, PROJECT_NAME, name);
     if (store_write_open(s, &w, e) < 0 || insert_project(w.db, name, is_private, now_us, e) < 0 ||
         store_log_add(w.db, now_us, ACTOR, "project.add", name, is_private ? "private" : "public",
                       e) < 0)
@@ -245,9 +248,10 @@ int manage_runner_add(struct store *s, const struct manage_runner *r, struct err
     int64_t id = 0;
 
     if (!text_is_name(r->name))
-        return bad_name(e, "runner name", r->name);
+        return bad_name(e, "runner name (letters, digits, . _ -, at most 64)", r->name);
     if (!text_is_slug(r->machine_class))
-        return bad_name(e, "machine class", r->machine_class);
+        return bad_name(e, "machine class ([a-z0-9][a-z0-9-]*, at most 63 characters)",
+                        r->machine_class);
     if (check_validity(r->not_before_us, r->not_after_us, e) < 0)
         return -1;
     if (public_key_parse(r->key_pem, strlen(r->key_pem), &key, e) < 0 ||
@@ -394,7 +398,7 @@ int manage_token_add(struct store *s, const char *name, unsigned scopes, const c
     int64_t now_us = clock_realtime_us();
 
     if (!text_is_name(name))
-        return bad_name(e, "token name", name);
+        return bad_name(e, "token name (letters, digits, . _ -, at most 64)", name);
     if (random_bytes(random, sizeof random, e) < 0)
         return -1;
     text_hex(random, sizeof random, token + strlen(TOKEN_PREFIX));

@@ -56,6 +56,10 @@ int manage_token_add(struct store *s, const char *name, unsigned scopes, const c
                      manage_token_shown show, void *ctx, struct err *e) MUST_CHECK;
 int manage_token_revoke(struct store *s, const char *name, struct err *e) MUST_CHECK;
 
+#define MANAGE_PROJECT_RULE                                                                        \
+    "OWNER/NAME, each of letters, digits and . _ -, at most 64, the name not ending in .json "     \
+    ".txt "                                                                                        \
+    ".md .git"
 #define MANAGE_ID_SIZE 128
 struct manage_review {
     const char *project, *gate, *reviewer, *reason;

@@ -318,9 +318,15 @@ int manage_baseline_retire(struct store *s, const char *id, const struct manage_
     AUTO_STORE_BASELINE struct store_baseline b = {.id = NULL};
     int64_t now_us = clock_realtime_us();
 
-    if (check_review(review, e) < 0 || store_write_open(s, &w, e) < 0 ||
-        store_baseline_read(w.db, id, &b, e) < 0)
+    if (check_review(review, e) < 0 || store_write_open(s, &w, e) < 0)
         return -1;
+    if (store_baseline_read(w.db, id, &b, e) < 0)
+        return e->kind == ERR_NOTFOUND
+                   ? err_set(e, ERR_NOTFOUND, "review.baseline",
+                             "there is no baseline '%.200s'; cleanrun-server baseline list has the "
+                             "ids%s",
+                             id, text_is_run_id(id) ? ": b- and the run's id" : "")
+                   : -1;
     if (strcmp(b.project, review->project) != 0)
         return err_set(e, ERR_NOTFOUND, "review.baseline", "baseline %s belongs to %s", id,
                        b.project);

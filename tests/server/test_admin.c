@@ -130,6 +130,11 @@ static void projects_runners_and_tokens(void **state)
     add_runner(p);
     expect_text(p->data, "project|add|" PACKAGE_PROJECT, 2, "exists");
     expect_text(p->data, "project|add|nothing", 2, "OWNER/NAME");
+    expect_text(p->data, "project|add|some/thing.json", 2, "the name not ending in .json .txt");
+    expect_text(p->data,
+                "baseline|retire|20261130T081017Z-fe64244d|--project|" PACKAGE_PROJECT
+                "|--reviewer|r|--reason|why",
+                2, "baseline list has the ids: b- and the run's id");
     expect_text(p->data, "project|add|demo/secret|--private", 0, NULL);
     expect_text(p->data, "project|list", 0, "demo/secret\tprivate");
     expect_text(p->data, "project|set|demo/secret|--public|--deadline|60|--tickets|required", 0,
@@ -391,7 +396,9 @@ static void help_is_of_the_command(void **state)
     assert_null(strstr(out, "baseline"));
     free(out);
     expect_text(p->data, "--help", 0, "baseline retire");
-    expect_text(p->data, "bogus|--help", 2, "unknown command 'bogus'");
+    expect_text(p->data, "bogus|--help", 2, "no command 'bogus'");
+    expect_text(p->data, "baselin|list", 2, "no command 'baselin'; did you mean 'baseline'?");
+    expect_text(p->data, "--quiet|project|list", 2, "the command comes first");
 }
 
 static void approving_names_what_is_unfit(void **state)
@@ -494,8 +501,9 @@ static void another_policy_is_approved_only_when_that_is_said(void **state)
         package_free(&run);
     }
     expect_text(p->data, words[0], 0, NULL);
-    expect_text(p->data, words[1], 2, "/audit/metrics");
-    expect_text(p->data, words[1], 2, "--new-policy");
+    expect_text(p->data, words[1], 2, "/tolerance_pct 1 -> "); /* the limit, not the list */
+    expect_text(p->data, words[1], 2,
+                "say --new-policy if that was reviewed as well: /audit/metrics/");
     assert_true(asprintf(&said, "%s|--new-policy", words[1]) > 0);
     expect_text(p->data, said, 0, NULL);
     /* Retiring the current one lets no other policy in. */
@@ -606,7 +614,7 @@ static void retired_baseline_is_expected_no_more(void **state)
                          run.run, PACKAGE_PROJECT) > 0);
     assert_true(asprintf(&short_of, "baseline|retire|b-%s|--project|%s", run.run, PACKAGE_PROJECT) >
                 0);
-    expect_text(p->data, retire, 2, "no such baseline");
+    expect_text(p->data, retire, 2, "there is no baseline 'b-");
     expect_text(p->data, approve, 0, NULL);
     expect_text(p->data, short_of, 2, "--reviewer is needed");
     MUST(store_open(p->data, STORE_SERVE, 1, &f.store, E));
