@@ -165,6 +165,30 @@ int admin_runner_set(struct store *s, const struct admin_args *a, struct err *e)
     return 0;
 }
 
+/* A baseline is a reviewer's word and goes on judging; who revokes its runner's key has to know. */
+static int say_judging(struct store *s, const struct admin_args *a, int64_t since_us, struct err *e)
+{
+    AUTO_STORE_READ struct store_read r = {.db = NULL};
+    AUTO_QUERY struct query q = {.statement = NULL};
+    bool row = false;
+    int rc;
+
+    if (store_read_open(s, &r, e) < 0)
+        return -1;
+    q = query_begin(r.db, SQL_RUNNER_BASELINES);
+    query_text(&q, a->words[0]);
+    query_int(&q, since_us);
+    while ((rc = query_step(&q, &row, e)) == 0 && row)
+        admin_say(
+            a,
+            "baseline %s (%s %s, class %s) came from it since and still judges: approve a run "
+            "of another runner, or retire it: cleanrun-server baseline retire %s --project %s "
+            "--reviewer NAME --reason TEXT\n",
+            query_get_text(&q, 0), query_get_text(&q, 1), query_get_text(&q, 2),
+            query_get_text(&q, 3), query_get_text(&q, 0), query_get_text(&q, 1));
+    return rc;
+}
+
 int admin_runner_revoke(struct store *s, const struct admin_args *a, struct err *e)
 {
     struct manage_revoked now = {.since_us = 0};
@@ -181,7 +205,7 @@ int admin_runner_revoke(struct store *s, const struct admin_args *a, struct err 
         admin_say(a, "runner %s was revoked since %s already, and that stays\n", a->words[0], at);
     else
         admin_say(a, "runner %s is revoked since %s\n", a->words[0], at);
-    return 0;
+    return say_judging(s, a, now.since_us, e);
 }
 
 static int say_projects(const struct admin_args *a, struct db *d, int64_t runner, struct err *e)

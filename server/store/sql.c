@@ -126,6 +126,12 @@ static const struct sql_statement statements[SQL_MAX] = {
                              "x.project WHERE x.runner = ?"
                              " ORDER BY p.name",
                              false},
+    [SQL_RUNNER_BASELINES] =
+        {"SELECT b.id, p.name, b.gate, b.class FROM runners n JOIN runs r ON r.runner = n.id"
+         " JOIN baselines b ON b.run = r.id JOIN projects p ON p.id = b.project"
+         " WHERE n.name = ?1 AND r.received_us >= ?2 AND b.current = 1 ORDER BY p.name, b.gate,"
+         " b.class",
+         false},
     [SQL_RUNNERS_OF_PROJECT] =
         {"SELECT n.id, n.name, n.class, n.key_pem, n.not_before_us, n.not_after_us,"
          " n.revoked_since_us FROM runner_projects x JOIN runners n ON n.id = x.runner"

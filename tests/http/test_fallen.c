@@ -49,6 +49,7 @@ static void every_form_says_in_key(void **state)
     struct uploads *u;
     const struct package *base;
     const struct package *run;
+    char *told = NULL;
     char vs[96];
 
     (void) state;
@@ -67,7 +68,11 @@ static void every_form_says_in_key(void **state)
         assert_int_equal(live_admin(&l, approve, NULL), 0);
     }
     push(&l, u, run);
-    assert_int_equal(live_admin(&l, revoke, NULL), 0);
+    assert_int_equal(live_admin(&l, revoke, &told), 0);
+    (void) snprintf(vs, sizeof vs, "baseline retire b-%s --project " UPLOAD_PROJECT, base->run);
+    if (!strstr(told, vs) || !strstr(told, "still judges"))
+        fail_msg("'%s' does not name the baseline that came from it", told);
+    free(told);
     (void) snprintf(vs, sizeof vs, "/vs/b-%s", base->run);
     expect(&l, run->run, vs,
            (const char *const[]){"? INVALID", "IN-KEY", why, "trusted again", NULL},
