@@ -293,6 +293,68 @@ static void bindings_hold_windows_to_markers(void **state)
            false);
 }
 
+/* Each rule by itself: where all stand together, another one may refuse what this one let pass. */
+static void each_phase_rule_refuses_alone(void **state)
+{
+    static const char planned[] = "{phases: {markers: /m, planned: [{phase: r, elapsed: 5s}]}}";
+    static const char required[] = "{phases: {markers: /m, required: [a]}}";
+    static const char order[] = "{phases: {markers: /m, monotonic: [a, b]}}";
+    static const char span[] = "{phases: {markers: /m, min_spans: [{from: a, to: b, min: 1s}]}}";
+    static const char forbidden[] = "{phases: {markers: /m, forbidden_kinds: [bad]}}";
+    static const char bound[] =
+        "{bindings: [{markers: /m, origin: a, tolerance: 2s, bounds: [{value: /w, phase: b}]}]}";
+    static const struct {
+        const char *accept;
+        const char *report;
+        bool passes;
+    } rows[] = {
+        {planned, "{\"m\":[" MARK("r", "planned", "5000") "]}", true},
+        {planned, "{\"m\":[" MARK("r", "planned", "5000") "," MARK("r", "planned", "5000") "]}",
+         false},
+        {planned, "{\"m\":[]}", false},
+        {planned, "{\"m\":[" MARK("r", "planned", "\"5000\"") "]}", false},
+        {planned, "{\"m\":[" MARK("r", "planned", "5000.0") "]}", false},
+        {required, "{\"m\":[" MARK("a", "actual", "0") "]}", true},
+        {required, "{\"m\":[" MARK("a", "planned", "0") "]}", false},
+        {required, "{\"m\":[" MARK("a", "actual", "-1") "]}", false},
+        {required, "{\"m\":[" MARK("a", "actual", "null") "]}", false},
+        {required, "{\"m\":[]}", false},
+        {order, "{\"m\":[" MARK("a", "actual", "5") "," MARK("b", "actual", "5") "]}", true},
+        {order, "{\"m\":[" MARK("a", "actual", "5") "," MARK("b", "actual", "4") "]}", false},
+        {order, "{\"m\":[" MARK("a", "actual", "5") "]}", false},
+        {order, "{\"m\":[" MARK("b", "actual", "5") "]}", false},
+        {order, "{\"m\":[" MARK("a", "actual", "5") "," MARK("b", "actual", "6.5") "]}", false},
+        {span, "{\"m\":[" MARK("a", "actual", "5") "," MARK("b", "actual", "1005") "]}", true},
+        {span, "{\"m\":[" MARK("a", "actual", "5") "," MARK("b", "actual", "1004") "]}", false},
+        {span, "{\"m\":[" MARK("b", "actual", "1005") "]}", false},
+        {span, "{\"m\":[" MARK("a", "actual", "\"0\"") "," MARK("b", "actual", "1005") "]}", false},
+        {"{phases: {markers: /m, min_spans: [{from: a, to: b, min: 0s}]}}",
+         "{\"m\":[" MARK("a", "actual", "0") "]}", false},
+        {forbidden, "{\"m\":[]}", true},
+        {forbidden, "{\"m\":[" MARK("a", "bad", "0") "]}", false},
+        {forbidden, "{\"m\":{}}", false},
+        {forbidden, "{\"m\":null}", false},
+        {forbidden, "{}", false},
+        {bound, "{\"w\":1,\"m\":[" MARK("a", "actual", "0") "," MARK("b", "actual", "1000") "]}",
+         true},
+        {bound,
+         "{\"w\":1,\"m\":[" MARK("a", "actual", "0") "," MARK("a", "actual", "0") "," MARK(
+             "b", "actual", "1000") "]}",
+         false},
+        {bound, "{\"w\":1,\"m\":[" MARK("b", "actual", "1000") "]}", false},
+        {bound,
+         "{\"w\":1,\"m\":[" MARK("a", "actual", "\"0\"") "," MARK("b", "actual", "1000") "]}",
+         false},
+        {bound, "{\"w\":1,\"m\":[" MARK("a", "actual", "0") "," MARK("b", "actual", "true") "]}",
+         false},
+        {bound, "{\"w\":1,\"m\":[" MARK("a", "actual", "0") "]}", false},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        expect(rows[i].accept, rows[i].report, rows[i].passes);
+}
+
 static void nothing_checked_is_not_accepted(void **state)
 {
     (void) state;
@@ -567,6 +629,7 @@ int main(void)
         cmocka_unit_test(repeated_elements_are_alike),
         cmocka_unit_test(phases_follow_their_rules),
         cmocka_unit_test(bindings_hold_windows_to_markers),
+        cmocka_unit_test(each_phase_rule_refuses_alone),
         cmocka_unit_test(nothing_checked_is_not_accepted),
         cmocka_unit_test(every_check_is_listed),
         cmocka_unit_test(huge_values_are_not_copied),
