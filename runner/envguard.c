@@ -192,13 +192,25 @@ static int mismatch(const struct profile_check *c, const char *what, struct err 
                    what);
 }
 
+/* The first bytes of a section's name as it is usually written: TOML lets blanks stand around its
+ * dots and quotes around its parts. Returns how many. */
+static size_t plain_name(const char *s, size_t len, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len && n < size; i++) {
+        if (s[i] == '\0' || !strchr(" \t\"'", s[i]))
+            out[n++] = s[i];
+    }
+    return n;
+}
+
 static int on_header(struct profile_check *c, const char *s, size_t len, struct err *e)
 {
+    char name[512]; /* one that is cut is longer than any section that is asked for */
     size_t n = strlen(c->section);
-    const char *name = s + 1;
-    size_t name_len = len - 2;
+    size_t name_len = plain_name(s + 1, len - 2, name, sizeof name);
 
-    trim(&name, &name_len);
     c->inside = name_len == n && !strncmp(name, c->section, n);
     if (c->inside && c->seen)
         return mismatch(c, "the section stands twice", e);

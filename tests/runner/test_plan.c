@@ -182,6 +182,28 @@ static void release_profile_must_be_exactly_the_expected_one(void **state)
          "stands twice"},
         {"[profile.dev]\nlto = true\n", "no such section"},
         {"[profile.release]\nopt-level = \"3\"\nlto = true\npanic = \"abort\"\n", "opt-level is"},
+        {"[profile.release]\nopt-level = 2\nlto = true\npanic = \"abort\"\n", "opt-level is 2"},
+        {"[profile.release]\nopt-level = 3x\nlto = true\npanic = \"abort\"\n", "opt-level is 3x"},
+        {"[profile.release]\nopt-level = 3\nlto = tru\npanic = \"abort\"\n", "lto is tru"},
+        {"[profile.release]\nopt-level = 3\nlto = truer\npanic = \"abort\"\n", "lto is truer"},
+        {"[profile.release]\nopt-level = 3\nlto = \"fat\"\npanic = \"abort\"\n", "lto is \"fat\""},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = \"unwind\"\n", "panic is"},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = \"abort'\n", "panic is"},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = xabortx\n", "panic is"},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = \"abort#\"\n",
+         "panic is \"abort#\""},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = 'abort#'\n", "panic is 'abort#'"},
+        {"[profile.release]\n\"opt-level\" = 3\nlto = true\npanic = \"abort\"\n", NULL},
+        {"[profile.release]\n = 3\nlto = true\npanic = \"abort\"\n", "a key is not understood"},
+        {"[profile.release]\nopt-level\nlto = true\npanic = \"abort\"\n", "is not understood"},
+        /* the same names, as TOML also lets them be written */
+        {"[ profile . \"release\" ]\nopt-level = 3\nlto = true\npanic = \"abort\"\n", NULL},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = "
+         "\"abort\"\n[profile.'release'.package.x]\nopt-level = 0\n",
+         "sub-table"},
+        {"[profile.release]\nopt-level = 3\nlto = true\npanic = "
+         "\"abort\"\n[profile . release . package.\"*\"]\nopt-level = 0\n",
+         "sub-table"},
     };
     cJSON *profile =
         json("{\"file\": \"Cargo.toml\", \"section\": \"profile.release\", \"expect\": "
