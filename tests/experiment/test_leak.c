@@ -291,6 +291,14 @@ static void window_selects_inclusively(void **state)
 
         evaluate(csv, 10, &w, &l);
         assert_int_equal(l.verdict, LEAK_FAIL);
+        assert_int_equal(json_get(l.document, "samples")->valueint, 482);
+    }
+    assert_true(leak_window_parse("1200001..2399999", &w));
+    {
+        AUTO_LEAK struct leak l = {0};
+
+        evaluate(csv, 10, &w, &l);
+        assert_int_equal(json_get(l.document, "samples")->valueint, 478);
     }
     assert_false(leak_window_parse("5..4", &w));
     assert_false(leak_window_parse("5", &w));

@@ -47,6 +47,22 @@ static void csv_refuses_malformed_rows(void **state)
         "t_ms,rss_kib\n01,1\n",
         "t_ms,rss_kib\n1,1\n\n",
         "t_ms;rss_kib\n1;1\n",
+        "",
+        "\n",
+        "t_ms\n1\n",
+        "t_ms,rss\n1,1\n",
+        "t_ms,rss_kibs\n1,1\n",
+        "x_ms,rss_kib\n1,1\n",
+        " t_ms,rss_kib\n1,1\n",
+        "rss_kib,t_ms\n1,1\n",
+        "t_ms,rss_kib\n1\n",
+        "t_ms,rss_kib\n1,1,1\n",
+        "t_ms,rss_kib\n1,-1\n",
+        "t_ms,rss_kib\n1,1.5\n",
+        "t_ms,rss_kib\n1,1e999\n",
+        "t_ms,rss_kib\n1,9007199254740993\n",
+        "t_ms,rss_kib\n9007199254740993,1\n",
+        "t_ms,rss_kib\n-9007199254740993,1\n",
     };
 
     (void) state;
@@ -110,6 +126,39 @@ static void embedded_objects_become_a_series(void **state)
     assert_string_equal(problem, "no_samples");
 }
 
+/* One member that is no number, and there is no series: a gap is not filled. */
+static void embedded_objects_without_numbers_are_none(void **state)
+{
+    static const char *const texts[] = {
+        "[{\"t\":0,\"m\":1,\"c\":1},{\"t\":\"1\",\"m\":1,\"c\":1}]",
+        "[{\"t\":0,\"m\":1,\"c\":1},{\"t\":null,\"m\":1,\"c\":1}]",
+        "[{\"t\":0,\"m\":1,\"c\":1},{\"m\":1,\"c\":1}]",
+        "[{\"t\":0,\"m\":1,\"c\":1},{\"t\":1,\"m\":\"1\",\"c\":1}]",
+        "[{\"t\":0,\"m\":1,\"c\":1},{\"t\":1,\"m\":true,\"c\":1}]",
+        "[{\"t\":0,\"m\":1,\"c\":1},{\"t\":1,\"c\":1}]",
+        "[{\"t\":0,\"m\":1,\"c\":1},{\"t\":1,\"m\":1,\"c\":\"1\"}]",
+        "[{\"t\":0,\"m\":1,\"c\":1},{\"t\":1,\"m\":1}]",
+        "[{\"t\":0,\"m\":1,\"c\":1},7]",
+        "{\"0\":{\"t\":0,\"m\":1,\"c\":1}}",
+        "[]",
+        "7",
+    };
+    static const struct samples_members members = {.t = "t", .value = "m", .cpu = "c"};
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        AUTO_JSON cJSON *j = NULL;
+        AUTO_SAMPLES struct samples s = {0};
+        const char *problem = "";
+        struct err e = ERR_INIT;
+
+        assert_int_equal(json_parse(texts[i], strlen(texts[i]), NULL, &j, &e), 0);
+        assert_int_equal(samples_from_json(j, &members, &s, &problem, &e), 0);
+        if (problem[0] == '\0' || s.n != 0)
+            fail_msg("%s is a series of %zu", texts[i], s.n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +167,7 @@ int main(void)
         cmocka_unit_test(csv_refuses_malformed_rows),
         cmocka_unit_test(csv_is_limited),
         cmocka_unit_test(embedded_objects_become_a_series),
+        cmocka_unit_test(embedded_objects_without_numbers_are_none),
     };
 
     return cmocka_run_group_tests_name("samples", tests, NULL, NULL);
