@@ -2,12 +2,14 @@
 #include "runner/host_facts.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/digest.h"
@@ -16,8 +18,6 @@
 #include "base/num.h"
 
 #define CPU_DIR "sys/devices/system/cpu"
-#define CPUS_MAX 4096
-#define VALUES_MAX 64
 
 static char *cpuinfo(const struct sysroot *r, const char *key)
 {
@@ -75,137 +75,10 @@ static char *cpu_flags(const struct sysroot *r)
 
 static char *microcode(const struct sysroot *r)
 {
-    char *text = cpuinfo(r, "microcode");
+    AUTO_FREE char *text = sysroot_read(r, "proc/cpuinfo");
+    char *version = text ? procfs_field(text, "microcode") : NULL;
 
-    return text ? text : strdup("none");
-}
-
-static char *number_text(uint64_t v)
-{
-    char *text = NULL;
-
-    return asprintf(&text, "%lu", v) < 0 ? NULL : text;
-}
-
-/* Size of a list such as "0-3,8-11". */
-static bool list_size(const char *text, uint64_t *out)
-{
-    *out = 0;
-    while (*text) {
-        size_t len = strcspn(text, ",");
-        size_t first_len = strspn(text, "0123456789");
-        uint64_t first = 0, last = 0;
-
-        if (!num_parse_u64(text, first_len, CPUS_MAX, &first))
-            return false;
-        last = first;
-        if (text[first_len] == '-' &&
-            !num_parse_u64(text + first_len + 1, len - first_len - 1, CPUS_MAX, &last))
-            return false;
-        if (last < first)
-            return false;
-        *out += last - first + 1;
-        text += len + (text[len] == ',' ? 1 : 0);
-    }
-    return *out > 0;
-}
-
-static char *cpus_logical(const struct sysroot *r)
-{
-    AUTO_FREE char *list = sysroot_line(r, CPU_DIR "/online");
-    uint64_t n = 0;
-
-    return list && list_size(list, &n) ? number_text(n) : NULL;
-}
-
-/* Distinct values of cpu<N>/<name> over all processors, sorted and joined by '|'; NULL when none
- * has it. */
-static char *cpu_values(const struct sysroot *r, const char *name, const char *name2, size_t *out_n)
-{
-    char *values[VALUES_MAX];
-    size_t n = 0;
-    AUTO_BUF struct buf b = {.data = NULL};
-
-    buf_init(&b, LIMIT_KIB(4));
-    for (unsigned cpu = 0; cpu < CPUS_MAX && n < VALUES_MAX; cpu++) {
-        char path[160];
-        bool known = false;
-
-        (void) snprintf(path, sizeof(path), CPU_DIR "/cpu%u/%s", cpu, name); /* fits */
-        AUTO_FREE char *line = sysroot_line(r, path);
-        if (!line)
-            break;
-        if (name2) {
-            (void) snprintf(path, sizeof(path), CPU_DIR "/cpu%u/%s", cpu, name2); /* fits */
-            AUTO_FREE char *second = sysroot_line(r, path);
-            char *both = NULL;
-
-            if (!second || asprintf(&both, "%s/%s", second, line) < 0)
-                break;
-            free(line);
-            line = both;
-        }
-        for (size_t i = 0; i < n && !known; i++)
-            known = strcmp(values[i], line) == 0;
-        if (!known)
-            values[n++] = STEAL(line);
-    }
-    qsort(values, n, sizeof(*values), by_text);
-    for (size_t i = 0; i < n; i++) {
-        buf_printf(&b, "%s%s", i ? "|" : "", values[i]);
-        free(values[i]);
-    }
-    if (out_n)
-        *out_n = n;
-    return n > 0 && !b.failed ? buf_take(&b, NULL) : NULL;
-}
-
-static char *cpus_physical(const struct sysroot *r)
-{
-    size_t n = 0;
-    AUTO_FREE char *cores = cpu_values(r, "topology/core_id", "topology/physical_package_id", &n);
-
-    return cores ? number_text(n) : NULL;
-}
-
-/* "none" where the machine has no such control at all: known, and equal only to "none". */
-static char *or_none(char *text)
-{
-    return text ? text : strdup("none");
-}
-
-static char *governor(const struct sysroot *r)
-{
-    return or_none(cpu_values(r, "cpufreq/scaling_governor", NULL, NULL));
-}
-
-static char *scaling_driver(const struct sysroot *r)
-{
-    return or_none(cpu_values(r, "cpufreq/scaling_driver", NULL, NULL));
-}
-
-static char *boost(const struct sysroot *r)
-{
-    AUTO_FREE char *plain = sysroot_line(r, CPU_DIR "/cpufreq/boost");
-    AUTO_FREE char *no_turbo = sysroot_line(r, CPU_DIR "/intel_pstate/no_turbo");
-
-    if (plain)
-        return strdup(strcmp(plain, "0") == 0 ? "off" : "on");
-    if (no_turbo)
-        return strdup(strcmp(no_turbo, "0") == 0 ? "on" : "off");
-    return strdup("none");
-}
-
-static char *smt(const struct sysroot *r)
-{
-    AUTO_FREE char *control = sysroot_line(r, CPU_DIR "/smt/control");
-    AUTO_FREE char *active = sysroot_line(r, CPU_DIR "/smt/active");
-
-    if (active && strcmp(active, "1") == 0)
-        return strdup("on");
-    if (control && (!strcmp(control, "notsupported") || !strcmp(control, "notimplemented")))
-        return strdup("none");
-    return active || control ? strdup("off") : strdup("none");
+    return version || !text ? version : strdup("none");
 }
 
 static char *kernel(const struct sysroot *r)
@@ -277,14 +150,16 @@ static char *mitigations(const struct sysroot *r)
 
     buf_init(&b, LIMIT_KIB(16));
     if (fd < 0)
-        return strdup("none");
+        return errno == ENOENT ? strdup("none") : NULL;
     if (file_list_at(fd, 256, &list, &ignored) < 0)
         return NULL;
     for (size_t i = 0; i < list.n; i++) {
         struct sysroot dir = {.fd = fd};
         AUTO_FREE char *state = sysroot_line(&dir, list.names[i]);
 
-        buf_printf(&b, "%s%s: %s", i ? "; " : "", list.names[i], state ? state : "unknown");
+        if (!state) /* one that is unknown is no state that another machine could share */
+            return NULL;
+        buf_printf(&b, "%s%s: %s", i ? "; " : "", list.names[i], state);
     }
     return b.failed || b.len == 0 ? NULL : buf_take(&b, NULL);
 }
@@ -292,11 +167,11 @@ static char *mitigations(const struct sysroot *r)
 /* The chosen word of "always [madvise] never". */
 static char *bracketed(const struct sysroot *r, const char *name)
 {
-    AUTO_FREE char *line = sysroot_line(r, name);
+    AUTO_FREE char *line = sysroot_line_or_none(r, name);
     const char *open = line ? strchr(line, '[') : NULL;
 
     if (!line)
-        return strdup("none");
+        return NULL;
     return open ? strndup(open + 1, strcspn(open + 1, "]")) : strdup(line);
 }
 
@@ -312,8 +187,8 @@ static char *aslr(const struct sysroot *r)
 
 static char *clocksource(const struct sysroot *r)
 {
-    return or_none(
-        sysroot_line(r, "sys/devices/system/clocksource/clocksource0/current_clocksource"));
+    return sysroot_line_or_none(r,
+                                "sys/devices/system/clocksource/clocksource0/current_clocksource");
 }
 
 static char *libc(const struct sysroot *r)
@@ -374,15 +249,17 @@ static char *swappiness(const struct sysroot *r)
 
 static char *cache_l3(const struct sysroot *r)
 {
-    return or_none(sysroot_line(r, CPU_DIR "/cpu0/cache/index3/size"));
+    return sysroot_line_or_none(r, CPU_DIR "/cpu0/cache/index3/size");
 }
 
 static char *numa_nodes(const struct sysroot *r)
 {
-    AUTO_FREE char *list = sysroot_line(r, "sys/devices/system/node/online");
+    AUTO_FREE char *list = sysroot_line_or_none(r, "sys/devices/system/node/online");
     uint64_t n = 0;
 
-    return number_text(list && list_size(list, &n) ? n : 1);
+    if (list && strcmp(list, "none") == 0)
+        return host_number_text(1);
+    return list && host_list_size(list, &n) ? host_number_text(n) : NULL;
 }
 
 static bool exists(const struct sysroot *r, const char *name)
@@ -409,7 +286,7 @@ static char *hypervisor(const struct sysroot *r)
 static char *page_size(const struct sysroot *r)
 {
     (void) r;
-    return number_text((uint64_t) sysconf(_SC_PAGESIZE));
+    return host_number_text((uint64_t) sysconf(_SC_PAGESIZE));
 }
 
 static char *cpu_allowed(const struct sysroot *r)
@@ -422,15 +299,15 @@ static char *cpu_allowed(const struct sysroot *r)
 static const struct host_reader readers[] = {
     {"architecture", architecture},
     {"aslr", aslr},
-    {"boost", boost},
+    {"boost", host_boost},
     {"clocksource", clocksource},
     {"cpu_allowed", cpu_allowed},
-    {"cpu_count_logical", cpus_logical},
-    {"cpu_count_physical", cpus_physical},
+    {"cpu_count_logical", host_cpus_logical},
+    {"cpu_count_physical", host_cpus_physical},
     {"cpu_flags", cpu_flags},
     {"cpu_l3", cache_l3},
     {"cpu_model", cpu_model},
-    {"governor", governor},
+    {"governor", host_governor},
     {"hypervisor", hypervisor},
     {"kernel", kernel},
     {"kernel_build", kernel_build},
@@ -443,8 +320,8 @@ static const struct host_reader readers[] = {
     {"numa_nodes", numa_nodes},
     {"os", os},
     {"page_size", page_size},
-    {"scaling_driver", scaling_driver},
-    {"smt", smt},
+    {"scaling_driver", host_scaling_driver},
+    {"smt", host_smt},
     {"swap", swap},
     {"swappiness", swappiness},
     {"thp", thp},

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/limits.h"
@@ -51,6 +53,25 @@ char *sysroot_line(const struct sysroot *r, const char *name)
     AUTO_FREE char *text = sysroot_read(r, name);
 
     return text ? trimmed(text, strcspn(text, "\n")) : NULL;
+}
+
+/* There, but not to be read: what it says is unknown. Some controls are there and have nothing to
+ * say (EAGAIN, EINVAL), which is known. */
+static bool is_hidden(const struct sysroot *r, const char *name)
+{
+    AUTO_FD int fd = openat(r->fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char byte = 0;
+
+    if (fd < 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    return read(fd, &byte, 1) < 0 && (errno == EACCES || errno == EPERM || errno == EIO);
+}
+
+char *sysroot_line_or_none(const struct sysroot *r, const char *name)
+{
+    char *line = sysroot_line(r, name);
+
+    return line || is_hidden(r, name) ? line : strdup("none");
 }
 
 bool sysroot_number(const struct sysroot *r, const char *name, uint64_t *out)

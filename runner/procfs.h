@@ -24,6 +24,9 @@ void sysroot_close(struct sysroot *r);
 char *sysroot_read(const struct sysroot *r, const char *name) MUST_CHECK;
 /* Its first line without white space at the ends; NULL when absent or empty. */
 char *sysroot_line(const struct sysroot *r, const char *name) MUST_CHECK;
+/* The line, or "none" where the machine has no such control at all: known, and equal only to
+ * "none". NULL: it is there and cannot be read, so it is unknown (or no memory). */
+char *sysroot_line_or_none(const struct sysroot *r, const char *name) MUST_CHECK;
 bool sysroot_number(const struct sysroot *r, const char *name, uint64_t *out);
 /* Text after "key" and ':' or white space in a "key: value" file; heap or NULL. */
 char *procfs_field(const char *text, const char *key) MUST_CHECK;

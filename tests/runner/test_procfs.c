@@ -214,6 +214,76 @@ static void a_changed_machine_has_other_facts(void **state)
     }
 }
 
+/* What is there and cannot be read is unknown, and so never equal to anything. */
+static void a_control_that_cannot_be_read_is_unknown(void **state)
+{
+    static const struct {
+        const char *file, *fact;
+    } rows[] = {
+        {"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "governor"},
+        {"sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "governor"},
+        {"sys/devices/system/cpu/cpu1/cpufreq/scaling_driver", "scaling_driver"},
+        {"sys/devices/system/cpu/cpu1/topology/core_id", "cpu_count_physical"},
+        {"sys/devices/system/cpu/cpu0/cache/index3/size", "cpu_l3"},
+        {"sys/devices/system/cpu/cpufreq/boost", "boost"},
+        {"sys/devices/system/cpu/smt/active", "smt"},
+        {"sys/devices/system/cpu/smt/control", "smt"},
+        {"sys/devices/system/cpu/vulnerabilities/meltdown", "mitigations"},
+        {"sys/devices/system/clocksource/clocksource0/current_clocksource", "clocksource"},
+        {"sys/devices/system/node/online", "numa_nodes"},
+        {"sys/kernel/mm/transparent_hugepage/enabled", "thp"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char *dir = new_machine();
+        char *path = test_join(dir, rows[i].file);
+        cJSON *facts = NULL;
+
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(symlink(strrchr(path, '/') + 1, path), 0); /* a loop: root can't read it */
+        facts = facts_of(dir);
+        if (!cJSON_IsNull(json_get(facts, rows[i].fact)))
+            fail_msg("%s is known without %s", rows[i].fact, rows[i].file);
+        cJSON_Delete(facts);
+        free(path);
+        test_dir_free(dir);
+    }
+}
+
+/* Processors that are offline have no files; those behind them count all the same. */
+static void processors_behind_an_offline_one_count(void **state)
+{
+    char *dir = new_machine();
+    char *governor = test_join(dir, "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor");
+    char *core = test_join(dir, "sys/devices/system/cpu/cpu1/topology/core_id");
+    cJSON *facts = NULL;
+
+    (void) state;
+    assert_int_equal(unlink(governor), 0);
+    assert_int_equal(unlink(core), 0);
+    test_write_text(dir, "sys/devices/system/cpu/online", "0,2-3\n");
+    for (int i = 2; i < 4; i++) {
+        char name[128];
+
+        snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", i);
+        test_write_text(dir, name, i == 3 ? "powersave\n" : "performance\n");
+        snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/topology/core_id", i);
+        test_write_text(dir, name, i == 3 ? "3\n" : "2\n");
+        snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/topology/physical_package_id", i);
+        test_write_text(dir, name, "0\n");
+    }
+    facts = facts_of(dir);
+    assert_fact(facts, "governor", "performance|powersave");
+    assert_fact(facts, "cpu_count_logical", "3");
+    assert_fact(facts, "cpu_count_physical", "3");
+    assert_fact(facts, "scaling_driver", "acpi-cpufreq|none");
+    cJSON_Delete(facts);
+    free(core);
+    free(governor);
+    test_dir_free(dir);
+}
+
 static void what_names_an_installation_is_no_fact(void **state)
 {
     char *dir = new_machine();
@@ -656,6 +726,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(cpu_times_and_pressure_are_parsed),
         cmocka_unit_test(every_fact_is_read),
         cmocka_unit_test(a_changed_machine_has_other_facts),
+        cmocka_unit_test(a_control_that_cannot_be_read_is_unknown),
+        cmocka_unit_test(processors_behind_an_offline_one_count),
         cmocka_unit_test(what_names_an_installation_is_no_fact),
         cmocka_unit_test(an_empty_machine_has_unknown_facts_not_invented_ones),
         cmocka_unit_test(host_limits_name_what_breaks_them),
