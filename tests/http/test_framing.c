@@ -190,6 +190,7 @@ static const struct row harmless[] = {
      sizeof("GET /version HTTP/1.1\r\n" H "X-A: a\0b\r\n\r\n") - 1,
      {200, 400},
      true},
+    {"cr-in-value", "GET /version HTTP/1.1\r\n" H "X-A: a\rb\r\n\r\n", 0, {200, 400}, true},
     {"obs-fold", "GET /version HTTP/1.1\r\n" H "X-A: 1\r\n  2\r\n\r\n", 0, {200, 400}, true},
     {"query-as-it-may-be",
      "GET /version?a=b+c%20%E2%82%AC&d=/?:@!$'()*,;-._~ HTTP/1.1\r\n" H "\r\n",
