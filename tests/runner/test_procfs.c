@@ -232,6 +232,9 @@ static void a_control_that_cannot_be_read_is_unknown(void **state)
         {"sys/devices/system/clocksource/clocksource0/current_clocksource", "clocksource"},
         {"sys/devices/system/node/online", "numa_nodes"},
         {"sys/kernel/mm/transparent_hugepage/enabled", "thp"},
+        {"sys/fs/cgroup/test/group/memory.max", "memory_limit"},
+        {"sys/fs/cgroup/test/memory.max", "memory_limit"},
+        {"proc/self/cgroup", "memory_limit"},
     };
 
     (void) state;
