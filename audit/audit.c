@@ -70,9 +70,7 @@ static void say_missing(struct run *r, const char *path, bool baseline, bool cur
     struct finding what = {.code = "NC-PATH-MISSING", .path = path};
 
     findings_reason(&r->f, &what, "the required report is missing %s",
-                    baseline && current ? findings_both(&r->f)
-                    : baseline          ? "in the baseline"
-                                        : "in the current run");
+                    findings_where(&r->f, baseline, current));
 }
 
 static void check_paths(struct run *r)

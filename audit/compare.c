@@ -53,9 +53,7 @@ static bool usable(const struct preparation *p, const struct compared *c)
         return false;
     if (no_baseline || no_current) {
         findings_reason(p->f, &what, "%s is missing %s", c->label,
-                        no_baseline && no_current ? findings_both(p->f)
-                        : no_baseline             ? "in the baseline"
-                                                  : "in the current run");
+                        findings_where(p->f, no_baseline, no_current));
         return false;
     }
     what.code = "NC-METRIC-INVALID";

@@ -150,9 +150,11 @@ int findings_too_many(struct findings *f, struct err *e)
     return 0;
 }
 
-const char *findings_both(const struct findings *f)
+const char *findings_where(const struct findings *f, bool in_baseline, bool in_current)
 {
-    return f->self ? "in this run" : "on both sides";
+    if (in_baseline && in_current)
+        return f->self ? "in this run" : "on both sides";
+    return in_baseline ? "in the baseline" : "in the current run";
 }
 
 bool findings_refused(const struct findings *f, const char *path)

@@ -58,8 +58,9 @@ int findings_too_many(struct findings *f, struct err *e) MUST_CHECK;
 /* Nothing is added when there is no room. */
 void findings_reason(struct findings *f, const struct finding *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* "on both sides", or "in this run" when both are one run. */
-const char *findings_both(const struct findings *f);
+/* Where something is wrong, at least on one side, as words for a reason: "in the baseline", "in the
+ * current run", "on both sides"; "in this run" when both sides are one run. Static text. */
+const char *findings_where(const struct findings *f, bool in_baseline, bool in_current);
 /* Whether a reason names this report. */
 bool findings_refused(const struct findings *f, const char *path);
 /* Registry order, then path, then field (decisions U7). */

@@ -129,7 +129,7 @@ static void say_malformed(const struct field *f, struct findings *out)
 
     if (baseline && current && f->baseline.why == f->current.why)
         findings_reason(out, &what, "%s is %s %s", label_of(f), f->baseline.why,
-                        findings_both(out));
+                        findings_where(out, baseline, current));
     else if (baseline && current)
         findings_reason(out, &what, "%s is %s in the baseline and %s in the current run",
                         label_of(f), f->baseline.why, f->current.why);
@@ -146,12 +146,9 @@ static void say_missing(const struct field *f, struct findings *out)
     bool current = f->current.state == STATE_UNKNOWN;
     const char *why_not = baseline && f->pair->why_not[0] ? f->pair->why_not : NULL;
 
-    findings_reason(out, &what, "%s is unknown %s%s%s%s", label_of(f),
-                    baseline && current ? findings_both(out)
-                    : baseline          ? "in the baseline"
-                                        : "in the current run",
-                    why_not ? " (it could not be inferred: " : "", why_not ? why_not : "",
-                    why_not ? ")" : "");
+    findings_reason(
+        out, &what, "%s is unknown %s%s%s%s", label_of(f), findings_where(out, baseline, current),
+        why_not ? " (it could not be inferred: " : "", why_not ? why_not : "", why_not ? ")" : "");
 }
 
 static int say_different(const struct field *f, struct findings *out, struct err *e)

@@ -12,12 +12,27 @@
 
 /* comparable.c: class, mode, source, definition, facts, conditioning of two manifests; unit and
  * direction of the sides' own definitions against the judging policy. Without a manifest on both
- * sides only the latter. */
+ * sides only the latter. What follows below are its steps. */
 int comparable_manifests(const struct audit_input *in, const struct policy *p, struct findings *f,
                          struct err *e) MUST_CHECK;
 /* Same archive, same run, or byte-equal required reports. */
 void comparable_same_evidence(const struct audit_input *in, const struct policy *p,
                               struct findings *f);
+/* A reason about one member of the manifests, with what both say there (borrowed). */
+struct finding comparable_finding(const struct audit_input *in, const char *code,
+                                  const char *pointer);
+
+/* comparable_facts.c, two manifests: every fact of experiment/facts.h or of either machine, and the
+ * conditioning. What is equal or differs is listed in the findings as well. */
+void comparable_facts(const struct audit_input *in, struct findings *f);
+/* The variables of the build's and of the program's environment. */
+void comparable_environments(const struct audit_input *in, struct findings *f);
+
+/* comparable_definition.c: the experiment of both sides is known, one, and the judging one's. */
+int comparable_definition(const struct audit_input *in, struct findings *f,
+                          struct err *e) MUST_CHECK;
+/* Unit and worse direction of the compared metrics in each side's own definition. */
+void comparable_units(const struct audit_input *in, const struct policy *p, struct findings *f);
 
 /* infer.c: the identity of a legacy report as a flat object {pointer: value}. *out_values NULL: the
  * report has an explicit identity (*out_why empty), or a condition does not hold (*out_why says
