@@ -124,3 +124,8 @@ int err_errno(struct err *e, const char *code, const char *format, ...)
     prepend(e, context.text);
     return -1;
 }
+
+int err_memory(struct err *e, const char *code)
+{
+    return err_set(e, ERR_NOMEM, code, "out of memory");
+}

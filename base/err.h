@@ -46,3 +46,6 @@ int err_wrap(struct err *e, const char *format, ...) __attribute__((format(print
  * ERR_SYS; the text is "<what>: <errno description>". Returns -1. */
 int err_errno(struct err *e, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
+
+/* An allocation failed: fills *e with ERR_NOMEM, "out of memory" and `code`; returns -1. */
+int err_memory(struct err *e, const char *code) __attribute__((cold));

@@ -62,6 +62,18 @@ static void errno_text_names_what_and_why(void **state)
     assert_string_equal(e.text, "odd: error 99999");
 }
 
+static void memory_says_its_kind_and_code(void **state)
+{
+    struct err e = ERR_INIT;
+
+    (void) state;
+    assert_int_equal(err_memory(&e, "f.memory"), -1);
+    assert_int_equal(e.kind, ERR_NOMEM);
+    assert_string_equal(e.code, "f.memory");
+    assert_string_equal(e.text, "out of memory");
+    assert_int_equal(err_memory(NULL, "f.memory"), -1);
+}
+
 /* Every cut place of a text of two-, three- and four-byte characters leaves valid UTF-8. */
 static void long_text_is_cut_at_a_character(void **state)
 {
@@ -97,6 +109,7 @@ int main(void)
         cmocka_unit_test(wrap_puts_context_before_and_keeps_kind),
         cmocka_unit_test(errno_maps_to_kinds),
         cmocka_unit_test(errno_text_names_what_and_why),
+        cmocka_unit_test(memory_says_its_kind_and_code),
         cmocka_unit_test(long_text_is_cut_at_a_character),
     };
 
