@@ -1,7 +1,6 @@
 #include "experiment/schema.h"
 
-#include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json_in.h"
@@ -27,6 +26,25 @@ static int wrong(const char *where, const char *expected, const cJSON *value, st
                    json_type_name(value));
 }
 
+int schema_check_range(const struct schema *s, double value, const char *found, const char *where,
+                       struct err *e)
+{
+    bool duration = s->type == SCHEMA_DURATION;
+    double max = duration ? (double) LIMIT_DURATION_MS : s->max;
+    char canonical[NUM_DOUBLE_TEXT + sizeof "ms"];
+
+    if (s->min >= max || (value >= s->min && value <= max))
+        return 0;
+    (void) snprintf(canonical, sizeof canonical, "%.17g%s", value, duration ? "ms" : ""); /* fits */
+    if (!found)
+        found = canonical;
+    if (duration)
+        return err_set(e, ERR_INPUT, "definition.range",
+                       "%s: %.60s is outside %gms … 366 days (8784h)", where, found, s->min);
+    return err_set(e, ERR_INPUT, "definition.range", "%s: %.60s is outside %g … %g", where, found,
+                   s->min, s->max);
+}
+
 static int check_number(const struct schema *s, const cJSON *value, const char *where,
                         struct err *e)
 {
@@ -34,16 +52,7 @@ static int check_number(const struct schema *s, const cJSON *value, const char *
         return wrong(where, s->type == SCHEMA_NUMBER ? "a number" : "an integer", value, e);
     if (s->type != SCHEMA_NUMBER && !num_is_safe_integer(value->valuedouble))
         return wrong(where, "an integer", value, e);
-    if (s->type != SCHEMA_DURATION && s->min < s->max &&
-        (value->valuedouble < s->min || value->valuedouble > s->max))
-        return err_set(e, ERR_INPUT, "definition.range", "%s: %.17g is outside %g … %g", where,
-                       value->valuedouble, s->min, s->max);
-    if (s->type == SCHEMA_DURATION &&
-        (value->valuedouble < s->min || value->valuedouble > (double) LIMIT_DURATION_MS))
-        return err_set(e, ERR_INPUT, "definition.range",
-                       "%s: %.17g ms is no duration from %gms to 366 days", where,
-                       value->valuedouble, s->min);
-    return 0;
+    return schema_check_range(s, value->valuedouble, NULL, where, e);
 }
 
 void schema_list_words(const char *const *words, char *out, size_t size)

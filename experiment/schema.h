@@ -69,6 +69,10 @@ const struct schema *schema_at(const struct schema *s, const char *pointer, bool
 /* One value of a leaf type (no ARRAY, OBJECT, MAP), as it stands in a canonical document. */
 int schema_check_leaf(const struct schema *s, const cJSON *value, const char *where,
                       struct err *e) MUST_CHECK;
+/* A number, of a DURATION its milliseconds, against the bounds of its table entry. `found` is how
+ * it was written, NULL: as in a canonical document; `where` begins the message. */
+int schema_check_range(const struct schema *s, double value, const char *found, const char *where,
+                       struct err *e) MUST_CHECK;
 /* "one, two, three" of an ENUM's words, ended by … when they don't fit. */
 void schema_list_words(const char *const *words, char *out, size_t size);
 /* YAML nodes → the typed canonical value (new tree, caller frees). Unhashed values go to `notes`

@@ -236,13 +236,15 @@ static void definition_errors_name_the_place_and_the_likely_word(void **state)
     refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 500}\n",
            "expected a duration with its unit");
     refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 9ms, into: /resources}\n",
-           "9ms is less than 10ms");
+           "9ms is outside 10ms … 366 days (8784h)");
     refuse(HEAD BUILD RUN POLICY "    sampling: {interval: 8785h, into: /resources}\n",
-           "at most 366 days (8784h)");
+           "8785h is outside 10ms … 366 days (8784h)");
     refuse(HEAD BUILD "    run: {command: [a], report: x.json, timeout: 5124096h}\n" POLICY,
-           "at most 366 days (8784h)");
+           "5124096h is outside 1ms … 366 days (8784h)");
+    refuse(HEAD BUILD "    run: {command: [a], report: x.json, timeout: 31622400001ms}\n" POLICY,
+           "31622400001ms is outside 1ms … 366 days (8784h)");
     refuse(HEAD BUILD "    run: {command: [a], report: x.json, timeout: 0s}\n" POLICY,
-           "0s is less than 1ms");
+           "0s is outside 1ms … 366 days (8784h)");
     refuse(HEAD BUILD "    run: {command: [a], report: ../x.json}\n" POLICY,
            "not a safe relative name");
 }
