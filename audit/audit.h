@@ -3,7 +3,7 @@
  * the same experiment with complete coverage; otherwise NON_COMPARABLE with every reason, never a
  * number. Knows nothing of signatures or archives: its callers hand in what they trust.
  *
- * cleanrun-audit/1, beyond design §7: {definition{experiment_sha256, policy_sha256},
+ * cleanrun-audit/1 (docs/json.md has every member): {definition{experiment_sha256, policy_sha256},
  * same_executable, same_source, expected_comparisons, made_comparisons, paths[{path, status:
  * compared|refused|missing|unreadable}], identity{…, not_recorded[]}, coverage{…, not_compared[],
  * unreadable[{side, path, problem}], ungated[{path, metric, current}]}}; a comparison also has
@@ -98,8 +98,8 @@ struct audit_markdown_options {
     size_t n_links;
     bool unfolded; /* for a terminal: no <details> */
 };
-/* The document as Markdown, the seed's tables (seed-rvoip §2.9), what decides first; caller frees.
- * options NULL: none. */
+/* The document as Markdown, the tables of rvoip-sip's own reports, what decides first; caller
+ * frees. options NULL: none. */
 int audit_markdown(const cJSON *document, const struct audit_markdown_options *options, char **out,
                    size_t *out_len, struct err *e) MUST_CHECK;
 /* Compares a packaged audit document with a recomputed one (verdict, reasons, each comparison's

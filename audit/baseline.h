@@ -7,8 +7,9 @@
  * gate, class, reviewed{by, at, reason}, evidence_sha256?, comparison_paths[], files[{path, size,
  * sha256}]}
  *
- * rvoip-perf-regression-baseline-v1, foreign (unknown keys are kept): seed-rvoip §1.7. "./" in its
- * paths is dropped.
+ * rvoip-perf-regression-baseline-v1, the format of rvoip-sip's own scripts, so unknown keys are
+ * kept.
+ * "./" in its paths is dropped.
  *
  * A broken manifest or tree is ERR_TRUST; a name that cannot be opened at all is what the system
  * said of it.

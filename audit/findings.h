@@ -63,6 +63,6 @@ void findings_reason(struct findings *f, const struct finding *what, const char 
 const char *findings_where(const struct findings *f, bool in_baseline, bool in_current);
 /* Whether a reason names this report. */
 bool findings_refused(const struct findings *f, const char *path);
-/* Registry order, then path, then field (decisions U7). */
+/* By their order in reasons.def, then path, then field. */
 int findings_sort_reasons(struct findings *f, struct err *e) MUST_CHECK;
 #define AUTO_FINDINGS __attribute__((cleanup(findings_fini)))

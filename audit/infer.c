@@ -1,6 +1,7 @@
 /*
- * The identity of a legacy report, derived from the complete sweep beside it (seed-rvoip §2.4 as
- * data): every condition of the policy's `infer` holds, or there is no identity.
+ * The identity of a legacy report, derived from the complete sweep beside it
+ * (docs/definition.md, infer): every condition of the policy's `infer` holds, or there is no
+ * identity.
  */
 #include <stdlib.h>
 #include <string.h>

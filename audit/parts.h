@@ -95,7 +95,7 @@ void compared_list_fini(struct compared_list *l);
 /* The rows of one pair that nothing refused. */
 void compare_rows(const char *path, const struct compared_list *l, struct findings *f);
 
-/* The rule (seed-rvoip §2.7): strict comparison on the unrounded double. */
+/* The rule (docs/definition.md, audit): strict comparison on the unrounded double. */
 struct judged {
     double delta;
     double delta_pct; /* infinite with the delta's sign when the baseline is 0 */

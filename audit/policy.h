@@ -66,7 +66,7 @@ struct policy {
 int policy_read(const struct definition *d, struct policy *out, struct err *e) MUST_CHECK;
 void policy_fini(struct policy *p); /* accepts zeroed */
 bool policy_requires(const struct policy *p, const char *path);
-/* A reviewed baseline's comparison paths are required too (decisions C16). manifest, which must
+/* A reviewed baseline's comparison paths are required too. manifest, which must
  * outlive p: the baseline's, or NULL. ERR_INPUT when it has no such paths. */
 int policy_add_required(struct policy *p, const cJSON *manifest, struct err *e) MUST_CHECK;
 /* Whether an entry with this `reports` list applies to a report path. */

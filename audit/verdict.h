@@ -1,5 +1,5 @@
 /*
- * verdict: the product's one answer (design §3) with its exit code and its ranking, and the reasons
+ * verdict: the product's one answer with its exit code and its ranking, and the reasons
  * registry. A verdict is a value; failing to reach one is an error (struct err).
  */
 #pragma once
@@ -52,7 +52,7 @@ extern const struct reason_info reasons_table[];
 extern const size_t reasons_count;
 const struct reason_info *reason_find(const char *code);
 
-/* One run's answer as cleanrun-verdict/1 (design §8, decisions C20, U6, U24). */
+/* One run's answer as cleanrun-verdict/1 (docs/json.md). */
 struct verdict_input {
     const char *project, *gate, *run, *commit, *mode, *machine_class;
     const char *baseline;    /* id or NULL */
@@ -67,10 +67,10 @@ struct verdict_input {
     bool no_ticket;
 };
 /*
- * The first of INVALID, ERROR, FAIL, then the audit's verdict (decisions C20). Without an audit
+ * The first of INVALID, ERROR, FAIL, then the audit's verdict. Without an audit
  * document the answer is NON_COMPARABLE with NC-BASELINE-NONE; without an acceptance document (and
  * neither broken evidence nor an error) there is no decision: -1. A mode other than "clean" has no
- * verdict: *out is VERDICT_MAX, `verdict` is null (U24). `description` is at most
+ * verdict: *out is VERDICT_MAX, `verdict` is null. `description` is at most
  * VERDICT_DESCRIPTION_MAX bytes of whole UTF-8 characters and begins with the verdict's word.
  */
 #define VERDICT_DESCRIPTION_MAX 140

@@ -1,5 +1,6 @@
-/* relname: the one validator of names inside archives and run directories (design §5, decisions
- * N4): segments [A-Za-z0-9_][A-Za-z0-9._-]*, joined by '/', ≤ 8 segments, ≤ 100 bytes, no "..". */
+/* relname: the one validator of names inside archives and run directories
+ * (docs/evidence-format.md): segments [A-Za-z0-9_][A-Za-z0-9._-]*, joined by '/', ≤ 8 segments, ≤
+ * 100 bytes, no "..". */
 #pragma once
 
 #include <stdbool.h>

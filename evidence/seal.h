@@ -1,6 +1,6 @@
 /*
- * seal: a finished run directory becomes evidence.tar and its signatures (decisions U12):
- *   OUT, OUT.dsse.json (DSSE over an in-toto Statement v1), OUT.sigstore.json (bundle v0.3),
+ * seal: a finished run directory becomes evidence.tar and its signatures (docs/evidence-format.md,
+ * 4): OUT, OUT.dsse.json (DSSE over an in-toto Statement v1), OUT.sigstore.json (bundle v0.3),
  * OUT.sig (DER over the archive bytes).
  */
 #pragma once

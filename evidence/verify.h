@@ -1,8 +1,9 @@
 /*
- * verify: the single entry from received bytes to trusted evidence, stage by stage (decisions C7):
- *   archive digest = statement subject → envelope and key → ustar → manifest → members → JSON →
- * source. The first failing stage gives the code; later stages are `not_run`. There is no other
- * constructor of struct evidence, and a value exists only when every stage is `ok`.
+ * verify: the single entry from received bytes to trusted evidence, stage by stage
+ * (docs/evidence-format.md, 5): archive digest = statement subject → envelope and key → ustar →
+ * manifest → members → JSON → source. The first failing stage gives the code; later stages are
+ * `not_run`. There is no other constructor of struct evidence, and a value exists only when every
+ * stage is `ok`.
  */
 #pragma once
 

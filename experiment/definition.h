@@ -1,6 +1,6 @@
 /*
- * definition: the parsed, canonical cleanrun.yaml gate. Two halves with a digest each (design §6,
- * decisions U1, U2): the experiment decides what is measured and is identity; the policy decides
+ * definition: the parsed, canonical cleanrun.yaml gate. Two halves with a digest each
+ * (docs/definition.md): the experiment decides what is measured and is identity; the policy decides
  * limits, tolerances and what is compared. Immutable once made; free to share between threads.
  *
  * The halves are kept as schema-checked JSON trees: each consumer (acceptance, audit, runner) reads

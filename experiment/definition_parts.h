@@ -15,5 +15,5 @@
 /* Fills the names, the borrowed pointers and the digests of a definition whose document is set and
  * well-formed. After a failure definition_fini frees what was made. */
 int definition_settle(struct definition *d, struct err *e) MUST_CHECK;
-/* These words stand at a gate's place in addresses (decisions U27), so no gate has such a name. */
+/* These words stand at a gate's place in addresses, so no gate has such a name. */
 bool definition_gate_reserved(const char *name);

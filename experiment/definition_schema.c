@@ -1,5 +1,5 @@
-/* The shape of a gate in cleanrun.yaml (decisions U1, U2). What a part means stands with the module
- * that uses it. */
+/* The shape of a gate in cleanrun.yaml (docs/definition.md). What a part means stands with the
+ * module that uses it. */
 #include "experiment/schema.h"
 #include "experiment/soak.h"
 #include "experiment/window.h"

@@ -1,10 +1,10 @@
 /*
- * facts: the stable machine and build facts that are part of every run's identity (design §3 rule
- * 3): one table read by the runner that records them, the audit that compares them and the property
- * test that flips each of them. A reading (current frequency, bogomips, host name) is no fact. In
- * the manifest: machine.facts.<name>, always a string; null or absent means unknown, and unknown is
- * a refusal. What this machine does not have at all (a frequency driver in a virtual machine, swap)
- * is known: the string "none".
+ * facts: the stable machine and build facts that are part of every run's identity (cleanrun help
+ * identity): one table read by the runner that records them, the audit that compares them and the
+ * property test that flips each of them. A reading (current frequency, bogomips, host name) is no
+ * fact. In the manifest: machine.facts.<name>, always a string; null or absent means unknown, and
+ * unknown is a refusal. What this machine does not have at all (a frequency driver in a virtual
+ * machine, swap) is known: the string "none".
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* pointer: JSON Pointer (RFC 6901) with one extension: a token that is exactly "*" matches every
- * member or element (decisions U9). Plain pointers give one value; patterns are expanded to plain
+ * member or element. Plain pointers give one value; patterns are expanded to plain
  * pointers first. */
 #pragma once
 

@@ -16,7 +16,7 @@
 
 struct samples {
     double *t_secs;  /* non-decreasing is NOT guaranteed here: the estimators check */
-    double *value;   /* RSS in MB (MB = KiB/1024 throughout: seed-rvoip §1.1) */
+    double *value;   /* RSS in MB, which is KiB/1024 throughout (docs/definition.md) */
     double *cpu_pct; /* NULL when not recorded */
     size_t n;
     int64_t *t_ms; /* as written; NULL when the source has seconds and MB */

@@ -37,7 +37,7 @@ struct schema_field {
     const char *key;
     const struct schema *schema;
     bool required;
-    bool unhashed; /* labels and time-outs: kept, but in neither digest (decisions U2) */
+    bool unhashed; /* labels and time-outs: kept, but in neither digest */
 };
 
 struct schema {

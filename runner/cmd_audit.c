@@ -168,8 +168,7 @@ static int load_run(int dirfd, struct loaded *l, const char *where, struct broke
     return 0;
 }
 
-/* A directory with a manifest.json is a run directory, any other is a result tree (decisions U4).
- */
+/* A directory with a manifest.json is a run directory, any other is a result tree. */
 static int load_side(const char *path, const char *where, struct loaded *l, struct broken *b,
                      struct err *e)
 {

@@ -25,7 +25,7 @@ static int check_interrupt(struct run *r, struct err *e)
 }
 
 /* A diagnostic run counts as paired only with a clean run of the same source, program and
- * experiment (decisions S10). */
+ * experiment. */
 static int pair_with_control(struct run *r, struct err *e)
 {
     AUTO_FREE char *state = NULL;

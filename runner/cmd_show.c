@@ -149,7 +149,7 @@ static int put_markdown(struct cli *c, const char *text, size_t len, struct err 
     return 0;
 }
 
-/* What the run was told when it ended: its acceptance, then the comparison (decisions C20). */
+/* What the run was told when it ended: its acceptance, then the comparison. */
 static void show_result(struct cli *c, int dir_fd, const struct manifest *m)
 {
     const char *acceptance = json_text(m->document, "acceptance_status", "-");

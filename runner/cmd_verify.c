@@ -23,8 +23,8 @@
 
 #define DETAIL_COLUMN 10
 
-/* Nothing beside the archive is no failure to read: it is evidence that nobody signed (decisions
- * T4). A file that was named but is not there is: the check that was asked for can't be made. */
+/* Nothing beside the archive is no failure to read: it is evidence that nobody signed. A
+ * file that was named but is not there is: the check that was asked for can't be made. */
 static int read_attestation(const struct cli *c, const struct cli_args *a, char **out,
                             size_t *out_len, struct err *e)
 {

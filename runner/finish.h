@@ -3,7 +3,7 @@
  * it) and finish_tell.c (tells it).
  *
  * acceptance.json and audit.json hold what the run's own definition gives: a verifier computes them
- * again from the package (decisions C3). The local verdict is by the policy that was reviewed with
+ * again from the package. The local verdict is by the policy that was reviewed with
  * the baseline, as on a server; where both policies are the same, so are both judgements.
  */
 #pragma once
@@ -64,7 +64,8 @@ int finish_accept(const struct finish *f, const struct definition *d, struct acc
 int finish_write_json(const struct run *r, const char *name, const cJSON *j,
                       struct err *e) MUST_CHECK;
 
-/* The exit code of the local verdict (decisions C20, U19, C22). */
+/* The exit code of the local verdict, EXIT STATUS of cleanrun(1): 7 for a sound run that has none,
+ * 4 when acceptance failed, 3 without a baseline. */
 int finish_exit(const struct finish *f);
 /* Result, reasons and the directory: text, or the last JSON line. */
 void finish_tell(struct finish *f, int code);

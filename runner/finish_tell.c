@@ -29,7 +29,6 @@ static void put_failed_check(struct buf *out, const struct acceptance *a)
     }
 }
 
-/* The exit code of the local verdict (decisions C20, U19, C22). */
 int finish_exit(const struct finish *f)
 {
     if (f->run->options.build_only || (f->run->plan.mode != PLAN_CLEAN && f->run->n_faults == 0))

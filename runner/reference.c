@@ -47,8 +47,7 @@ static int read_manifest(struct reference *r, const char *sha256, struct err *e)
         return err_wrap(e, "baseline");
     }
     r->manifest_digest = digest_of(bytes, len);
-    /* Another manifest than the caller named: nothing says which of the two is right (decisions
-     * U18). */
+    /* Another manifest than the caller named: nothing says which of the two is right. */
     if (!digest_equal(&r->manifest_digest, &wanted))
         return err_set(e, ERR_USAGE, "reference.other",
                        "reviewed baseline content differs: " MANIFEST_NAME

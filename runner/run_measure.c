@@ -66,7 +66,7 @@ static bool from_outside(int signal)
     return false;
 }
 
-/* Was it the program's own end? Anything else is ERROR (decisions C6). */
+/* Was it the program's own end? Anything else is ERROR. */
 static int check_end(struct run *r, const char *what, const char *pointer,
                      const struct loop_result *l, uint64_t oom_kills, struct err *e)
 {

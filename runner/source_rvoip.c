@@ -1,5 +1,5 @@
-/* The first seed's fingerprint (seed-rvoip §5): kept so that its published digests can be checked.
- */
+/* The fingerprint of rvoip-sip's own scripts (`--scheme rvoip-v1`, docs/seed-rvoip.md): kept so
+ * that its published digests can be checked. */
 #include "runner/source_frame.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
  * access: who may see or change what. A private thing that the asker may not see does not exist for
- * them: 404, the same as for a name that was never used (decisions U26). Each function answers the
+ * them: 404, the same as for a name that was never used. Each function answers the
  * request itself when it returns false.
  */
 #pragma once

@@ -1,8 +1,8 @@
 /*
- * api: the addresses of design §8 over the store's documents: machine API, pages with their twins,
- * uploads, downloads, health. Knows HTTP only through server/http and the store only through its
- * functions; decides who may see what (access.h) before it reads anything.
- * Thread rule: struct api is constant after start but for what its members protect themselves.
+ * api: the addresses of docs/api.md over the store's documents: machine API, pages with their
+ * twins, uploads, downloads, health. Knows HTTP only through server/http and the store only through
+ * its functions; decides who may see what (access.h) before it reads anything. Thread rule: struct
+ * api is constant after start but for what its members protect themselves.
  */
 #pragma once
 

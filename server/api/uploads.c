@@ -1,4 +1,4 @@
-/* The two steps of an upload (design §8, decisions U21): the archive, then the signed statement
+/* The two steps of an upload (docs/api.md): the archive, then the signed statement
  * about it. */
 #include <stdlib.h>
 #include <string.h>

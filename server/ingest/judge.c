@@ -272,7 +272,7 @@ static cJSON *source_check(const struct manifest *m, const char *misnamed)
                                  "(run.report_fingerprint)");
 }
 
-/* A run passes only when its program, report and source did, too (decisions C5): what the manifest
+/* A run passes only when its program, report and source did, too: what the manifest
  * says against it becomes a failed check beside those of the policy. */
 static int add_status_checks(const struct package *p, cJSON *acceptance, struct err *e)
 {

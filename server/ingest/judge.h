@@ -1,5 +1,5 @@
 /*
- * judge: what verified evidence means (decisions C3): replay with the package's own definition and
+ * judge: what verified evidence means: replay with the package's own definition and
  * baseline snapshot, then judgement by the reviewed policy against the reviewed baseline. Computes,
  * stores nothing. Knows the store only as what it is handed.
  */

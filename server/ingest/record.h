@@ -40,7 +40,7 @@ int record_run_add(struct db *d, const struct record_run *r, struct err *e) MUST
 struct record_attempt {
     int64_t project_id;
     int64_t at_us;
-    bool is_signed; /* false: gate, class, commit, run are not recorded (decisions U22) */
+    bool is_signed; /* false: gate, class, commit, run are not recorded */
     const char *gate, *machine_class, *commit, *run; /* NULL: unknown */
     const char *code, *detail, *keyid;
     const struct digest *archive; /* NULL: unknown */

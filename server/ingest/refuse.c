@@ -161,8 +161,9 @@ int job_refuse_unreadable(struct job *j, const char *why, struct err *e)
 }
 
 /* Whose attempt this is, by a statement whose signature verified. A runner speaks only for its own
- * class, and an upload only for the gate it was sent to; otherwise the commit stays untouched by it
- * (decisions U22). */
+ * class, and an upload only for the gate it was sent to; otherwise the commit stays untouched by
+ * it.
+ */
 static void attribute(const struct job *j, struct refusal *r)
 {
     const struct keyring_entry *signer = job_signer(j, NULL);

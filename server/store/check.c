@@ -1,5 +1,4 @@
-/* What is known of one commit: a row for each (gate, class), and the worst of them (decisions U23).
- */
+/* What is known of one commit: a row for each (gate, class), and the worst of them. */
 #include <stdlib.h>
 #include <string.h>
 

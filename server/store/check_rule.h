@@ -1,6 +1,6 @@
 /*
  * check_rule: several attempts of one gate and class at one commit, and which of them answers for
- * it (decisions U23). Knows neither the database nor the document. One thread.
+ * it. Knows neither the database nor the document. One thread.
  */
 #pragma once
 

@@ -34,7 +34,7 @@ int doc_verdict(struct store *s, const char *run, char **out, size_t *out_len,
                 struct err *e) MUST_CHECK;
 /* cleanrun-compare/1: run against a baseline id or another run of the same gate. The comparison
  * that gave the run its verdict comes from the store; any other is computed now and informational
- * (verdict null, decisions U24). */
+ * (verdict null). */
 int doc_compare(struct store *s, const char *run, const char *other, cJSON **out,
                 struct err *e) MUST_CHECK;
 /* cleanrun-compare/1 of two baselines of one gate, imported history included: always informational.

@@ -65,7 +65,7 @@ struct manage_review {
     const char *project, *gate, *reviewer, *reason;
     bool new_policy; /* the run's policy was reviewed, too: it may differ from the current one */
 };
-/* Promotes a stored run (decisions U20): mode clean, status PASS, not dirty, its object sound, its
+/* Promotes a stored run: mode clean, status PASS, not dirty, its object sound, its
  * runner's key not revoked before it was received, and a later run could be compared with it
  * (audit_would_compare; else ERR_CONFLICT with the reasons). It becomes the current baseline of its
  * (gate, class); the one before is superseded. A run that is the baseline already is ERR_CONFLICT;

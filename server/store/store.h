@@ -85,7 +85,7 @@ struct store_viewer {
     int64_t project_id; /* sees this private project besides the public ones; 0: none */
 };
 
-/* Blobs of one project; a digest stored for another project is not there (decisions U21). */
+/* Blobs of one project; a digest stored for another project is not there. */
 int store_blob_has(struct store *s, int64_t project_id, const struct digest *digest, bool *out,
                    struct err *e) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* The rule of one metric (seed-rvoip §2.7), and inference of legacy identity. */
+/* The rule of one metric, and inference of legacy identity. */
 #include "tests/lib/support.h"
 
 #include <math.h>

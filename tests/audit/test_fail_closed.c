@@ -1079,7 +1079,7 @@ static void reasons_stand_in_registry_order(void **state)
         assert_true((size_t) (info - reasons_table) >= last);
         last = (size_t) (info - reasons_table);
     }
-    /* An absent value is a missing key, not null (decisions U7). */
+    /* An absent value is a missing key, not null. */
     cJSON_ArrayForEach(r, json_get(a.document, "reasons")) {
         const cJSON *field = json_get(r, "field");
 

@@ -136,7 +136,7 @@ static const struct row rows[] = {
     {"gc", 0, {"--dry-run", NULL}},
     {"completion", 0, {"bash", NULL}},
     {"completion", 2, {"zsh", NULL}},
-    /* 5 or 2 (decisions T4): the evidence, or what was asked for */
+    /* 5: the evidence is broken; 2: what was asked for cannot be done */
     {"verify", 0, {"good.tar", "--key", "k/pub.pem", NULL}},
     {"verify", 4, {"good.tar", "--key", "k/pub.pem", "--require", "mode=cpu", NULL}},
     {"verify", 5, {"good.tar", NULL}},                          /* no key */

@@ -95,7 +95,7 @@ static void definition_digests_move_with_their_half_only(void **state)
     }
 }
 
-/* The only keys that neither half holds (decisions U2). Every other key of the schema must move a
+/* The only keys that neither half holds. Every other key of the schema must move a
  * digest: a key that stops being hashed could differ between two runs that are compared. */
 static bool may_be_unhashed(const char *key)
 {

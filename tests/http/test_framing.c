@@ -154,7 +154,7 @@ static const struct row visible[] = {
      false},
 };
 
-/* Never reach the handler, or arrive altered (decisions I1): closed or answered once, nothing
+/* Never reach the handler, or arrive altered: closed or answered once, nothing
  * behind them is served. */
 static const struct row hidden[] = {
     {"length-negative",

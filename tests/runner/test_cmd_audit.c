@@ -1,7 +1,6 @@
 /*
  * cleanrun audit replays every audit row of the seed's cases.json through the command: exit,
- * verdict, codes, rows. Where our product is stricter, `ours` says how (design §3; decisions C15,
- * C16, U4).
+ * verdict, codes, rows. Where our product is stricter, `ours` says how.
  */
 #include "tests/lib/support.h"
 
@@ -70,7 +69,7 @@ static cJSON *parse(const char *text)
     return j;
 }
 
-/* The example gate with the row's tolerances, as dir/definition.json (decisions U3). */
+/* The example gate with the row's tolerances, as dir/definition.json. */
 static void write_definition(const char *dir, const cJSON *args)
 {
     struct definition_file f = {0};

@@ -1,4 +1,4 @@
-/* The sampler on real process trees, and what disturbs a machine (decisions T7). */
+/* The sampler on real process trees, and what disturbs a machine. */
 #include "tests/lib/support.h"
 
 #include <fcntl.h>

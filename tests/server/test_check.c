@@ -1,4 +1,4 @@
-/* The check of a commit (decisions U22, U23) and the count of attempts. */
+/* The check of a commit and the count of attempts. */
 #include "tests/server/store_fixture.h"
 
 #include <stdio.h>
