@@ -20,11 +20,6 @@ struct run {
     struct inferred *inferred;
 };
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
-}
-
 static void run_fini(struct run *r)
 {
     for (size_t i = 0; i < r->policy.n_required; i++) {
@@ -198,7 +193,7 @@ static int run_init(struct run *r, const struct audit_input *in, struct err *e)
         return -1;
     r->prepared = calloc(r->policy.n_required + 1, sizeof *r->prepared);
     r->inferred = calloc(r->policy.n_required + 1, sizeof *r->inferred);
-    return r->prepared && r->inferred ? 0 : no_memory(e);
+    return r->prepared && r->inferred ? 0 : err_memory(e, "audit.memory");
 }
 
 int audit_run(const struct audit_input *in, struct audit *out, struct err *e)

@@ -15,11 +15,6 @@
 #define BASELINE_SEED "rvoip-perf-regression-baseline-v1"
 #define BROKEN ERR_TRUST, "baseline.manifest"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "baseline.memory", "out of memory");
-}
-
 void baseline_fini(struct baseline *b)
 {
     for (size_t i = 0; i < b->n_files; i++)
@@ -109,7 +104,7 @@ static int read_files(struct baseline *b, struct err *e)
         return err_set(e, BROKEN, "baseline manifest has more than %d files", LIMIT_TREE_FILES);
     b->files = calloc(n, sizeof *b->files);
     if (!b->files)
-        return no_memory(e);
+        return err_memory(e, "baseline.memory");
     cJSON_ArrayForEach(row, files) {
         if (read_file_row(b, row, e) < 0)
             return -1;
@@ -154,7 +149,7 @@ static int read_paths(struct baseline *b, struct err *e)
     if (!made || !cJSON_IsArray(paths) || !paths->child) {
         json_free(made);
         return made ? err_set(e, BROKEN, "reviewed baseline manifest has no comparison paths")
-                    : no_memory(e);
+                    : err_memory(e, "baseline.memory");
     }
     cJSON_ArrayForEach(item, paths) {
         AUTO_FREE char *path = safe_path(b, item);
@@ -170,7 +165,7 @@ static int read_paths(struct baseline *b, struct err *e)
     }
     if (!cJSON_ReplaceItemInObjectCaseSensitive(b->document, "comparison_paths", made)) {
         json_free(made);
-        return no_memory(e);
+        return err_memory(e, "baseline.memory");
     }
     if (check_unique(made, e) < 0)
         return -1;
@@ -275,7 +270,7 @@ int baseline_parse(const char *bytes, size_t len, bool allow_paths_only, struct 
 
     if (json_parse(bytes, len, &limits, &b.document, &why) < 0)
         return why.kind == ERR_NOMEM
-                   ? no_memory(e)
+                   ? err_memory(e, "baseline.memory")
                    : err_set(e, BROKEN, "baseline manifest is no JSON: %s", why.text);
     if (!cJSON_IsObject(b.document))
         rc = err_set(e, BROKEN, "baseline manifest is no object");

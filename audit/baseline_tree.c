@@ -115,7 +115,7 @@ static int source_open(const char *manifest_path, const char *root, struct sourc
 
     s->name = slash ? slash + 1 : manifest_path;
     if (!dir)
-        return err_set(e, ERR_NOMEM, "baseline.memory", "out of memory");
+        return err_memory(e, "baseline.memory");
     if (file_open_dir(dir, &s->dirfd, e) < 0)
         return -1;
     if (fstatat(s->dirfd, s->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -161,7 +161,7 @@ static int copy_file(const struct baseline_file *f, int from, int to, struct err
     AUTO_FREE char *dir = slash ? strndup(f->path, (size_t) (slash - f->path)) : NULL;
 
     if (slash && !dir)
-        return err_set(e, ERR_NOMEM, "baseline.memory", "out of memory");
+        return err_memory(e, "baseline.memory");
     if (dir && file_mkdirs_at(to, dir, 0755, e) < 0)
         return -1;
     return file_copy_at(from, f->path, to, f->path, 0644, e);

@@ -16,11 +16,6 @@ struct preparation {
     size_t gated; /* comparable gated members so far */
 };
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
-}
-
 void compared_list_fini(struct compared_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -74,7 +69,7 @@ static int keep(struct compared_list *l, const struct compared *c, struct err *e
         struct compared *grown = reallocarray(l->items, l->n == 0 ? 16 : l->n * 2, sizeof *grown);
 
         if (!grown)
-            return no_memory(e);
+            return err_memory(e, "audit.memory");
         l->items = grown;
     }
     l->items[l->n++] = *c;
@@ -98,7 +93,7 @@ static int add(struct preparation *p, const char *pointer, const cJSON *baseline
         c.baseline = pointer_get(p->pair->baseline, p->metric->fallback);
     }
     if (!c.pointer || !c.label) {
-        rc = no_memory(e);
+        rc = err_memory(e, "audit.memory");
     } else {
         comparable = usable(p, &c);
         if (p->metric->gated || comparable) {

@@ -11,11 +11,6 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
-}
-
 int findings_init(struct findings *f, struct err *e)
 {
     cJSON **lists[] = {&f->reasons,      &f->equal,       &f->different, &f->inferred,
@@ -27,7 +22,7 @@ int findings_init(struct findings *f, struct err *e)
         *lists[i] = cJSON_CreateArray();
         if (!*lists[i]) {
             findings_fini(f);
-            return no_memory(e);
+            return err_memory(e, "audit.memory");
         }
     }
     return 0;
@@ -49,7 +44,7 @@ void findings_fini(struct findings *f)
 
 int findings_ok(const struct findings *f, struct err *e)
 {
-    return f->marks.failed ? no_memory(e) : 0;
+    return f->marks.failed ? err_memory(e, "audit.memory") : 0;
 }
 
 enum { ROW_BYTES = 100 /* keys, quotes and lines of a row, at least */, REASON_TEXT_MAX = 4 << 10 };
@@ -211,7 +206,7 @@ int findings_sort_reasons(struct findings *f, struct err *e)
         n++;
     items = calloc(n + 1, sizeof *items);
     if (!items)
-        return no_memory(e);
+        return err_memory(e, "audit.memory");
     while (f->reasons->child)
         items[at++].reason = cJSON_DetachItemViaPointer(f->reasons, f->reasons->child);
     qsort(items, n, sizeof *items, compare_reasons);

@@ -218,7 +218,7 @@ int infer_identity(const cJSON *infer, const struct tree *tree, const struct tre
         values = json_doc_take(&i.doc, e);
         rc = values ? 0 : -1;
     } else if (i.doc.failed || buf_check(out_why, e) < 0) {
-        rc = err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
+        rc = err_memory(e, "audit.memory");
     }
     json_doc_fini(&i.doc);
     json_free(i.points);

@@ -395,5 +395,5 @@ int audit_markdown(const cJSON *document, const struct audit_markdown_options *o
     if (buf_check(&text, e) < 0)
         return -1;
     *out = buf_take(&text, out_len);
-    return *out ? 0 : err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
+    return *out ? 0 : err_memory(e, "audit.memory");
 }

@@ -9,11 +9,6 @@
 #include "base/text.h"
 #include "experiment/pointer.h"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "policy.memory", "out of memory");
-}
-
 #define POINTER_SIZE 128
 
 /* "<list>/<index><key>"; key: "/unit" or empty. */
@@ -66,7 +61,7 @@ static int read_identity(struct policy *p, struct err *e)
         return -1;
     p->identity = calloc(n + 1, sizeof *p->identity);
     if (!p->identity)
-        return no_memory(e);
+        return err_memory(e, "policy.memory");
     cJSON_ArrayForEach(item, list) {
         size_t i = p->n_identity;
 
@@ -132,7 +127,7 @@ static int read_metrics(struct policy *p, struct err *e)
         return -1;
     p->metrics = calloc(n + 1, sizeof *p->metrics);
     if (!p->metrics)
-        return no_memory(e);
+        return err_memory(e, "policy.memory");
     cJSON_ArrayForEach(item, list) {
         struct policy_metric m = {
             .pointer = json_text(item, "path", ""),
@@ -170,7 +165,7 @@ static int read_windows(struct policy *p, struct err *e)
         return -1;
     p->windows = calloc(n + 1, sizeof *p->windows);
     if (!p->windows)
-        return no_memory(e);
+        return err_memory(e, "policy.memory");
     cJSON_ArrayForEach(item, list) {
         size_t i = p->n_windows;
 
@@ -228,7 +223,7 @@ static int read_required(struct policy *p, struct err *e)
     }
     p->required = calloc(n, sizeof *p->required);
     if (!p->required)
-        return no_memory(e);
+        return err_memory(e, "policy.memory");
     cJSON_ArrayForEach(item, list)
         p->required[p->n_required++] = cJSON_IsString(item) ? item->valuestring : "";
     qsort(p->required, n, sizeof *p->required, compare_text);
@@ -340,7 +335,7 @@ int policy_add_required(struct policy *p, const cJSON *manifest, struct err *e)
                            "a comparison path of the baseline manifest is no text");
         grown = reallocarray(p->required, p->n_required + 1, sizeof *grown);
         if (!grown)
-            return no_memory(e);
+            return err_memory(e, "policy.memory");
         p->required = grown;
         p->required[p->n_required++] = item->valuestring;
     }

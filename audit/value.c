@@ -119,7 +119,7 @@ static int members_of(const cJSON *object, struct members *out, struct err *e)
 
     out->items = calloc(n + 1, sizeof *out->items);
     if (!out->items)
-        return err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
+        return err_memory(e, "audit.memory");
     cJSON_ArrayForEach(member, object) {
         if (out->n < n)
             out->items[out->n++] = member;
@@ -164,7 +164,7 @@ static int difference_arrays(struct differences *d, const char *pointer, const c
                         s->kind == ALIGN_REMOVED ? s->at_baseline : s->at_current);
         at = pointer_join(pointer, index);
         if (!at)
-            return err_set(d->e, ERR_NOMEM, "audit.memory", "out of memory");
+            return err_memory(d->e, "audit.memory");
         if (difference_walk(d, at, s->baseline, s->current) < 0)
             return -1;
     }
@@ -177,7 +177,7 @@ static int difference_member(struct differences *d, const char *pointer, const c
     AUTO_FREE char *at = pointer_join(pointer, key);
 
     if (!at)
-        return err_set(d->e, ERR_NOMEM, "audit.memory", "out of memory");
+        return err_memory(d->e, "audit.memory");
     return difference_walk(d, at, b, c);
 }
 

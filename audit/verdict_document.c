@@ -339,7 +339,7 @@ int verdict_document(const struct verdict_input *in, enum verdict *out, cJSON **
         json_add_null(d, NULL, "audit");
     reasons = add_reasons(d, in, v);
     if (!reasons || description_of(in, v, reasons, &description, e) < 0)
-        return reasons ? -1 : err_set(e, ERR_NOMEM, "verdict.memory", "out of memory");
+        return reasons ? -1 : err_memory(e, "verdict.memory");
     json_add_string(d, NULL, "description", description.data);
     notes = json_add_array(d, NULL, "notes");
     if (in->no_ticket)

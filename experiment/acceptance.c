@@ -66,7 +66,7 @@ static int say_too_many(const struct checks *c, cJSON *document, struct err *e)
     one.list = json_add_array(&doc, NULL, "checks");
     checks_add(&one, "accept", "report", limit, actual, false, text.data);
     if (!limit || !actual || buf_check(&text, e) < 0)
-        return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+        return err_memory(e, "acceptance.memory");
     made = json_doc_take(&doc, e);
     list = made ? cJSON_DetachItemFromObjectCaseSensitive(made, "checks") : NULL;
     if (!list)
@@ -74,7 +74,7 @@ static int say_too_many(const struct checks *c, cJSON *document, struct err *e)
     if (cJSON_ReplaceItemInObjectCaseSensitive(document, "checks", list))
         return 0;
     json_free(list);
-    return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+    return err_memory(e, "acceptance.memory");
 }
 
 /* The verdict goes where PASS was put; rows that do not fit give way to one. */
@@ -83,7 +83,7 @@ static int finish(struct checks *c, cJSON *document, struct err *e)
     if (c->failed == 0 && checks_fit(c) && document_fits(document))
         return 0;
     if (!cJSON_ReplaceItemInObjectCaseSensitive(document, "verdict", cJSON_CreateString("FAIL")))
-        return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+        return err_memory(e, "acceptance.memory");
     return checks_fit(c) && document_fits(document) ? 0 : say_too_many(c, document, e);
 }
 

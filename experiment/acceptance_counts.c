@@ -23,11 +23,6 @@ static char *joined(const cJSON *paths, const char *first, const char *between)
     return b.failed ? NULL : buf_take(&b, NULL);
 }
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
-}
-
 static int check_equal(struct checks *c, const cJSON *entry, struct err *e)
 {
     const cJSON *paths = json_get(entry, "paths");
@@ -38,7 +33,7 @@ static int check_equal(struct checks *c, const cJSON *entry, struct err *e)
     const cJSON *path = NULL;
 
     if (!name)
-        return no_memory(e);
+        return err_memory(e, "acceptance.memory");
     cJSON_ArrayForEach(path, paths) {
         const cJSON *value = pointer_get(c->report, path->valuestring);
 
@@ -71,7 +66,7 @@ static int check_sum(struct checks *c, const cJSON *entry, struct err *e)
 
     if (!right || !sum || asprintf(&name, "%s == %s", check_text(entry, "total"), right) < 0) {
         name = NULL;
-        return no_memory(e);
+        return err_memory(e, "acceptance.memory");
     }
     cJSON_ArrayForEach(path, parts) {
         const cJSON *part = pointer_get(c->report, path->valuestring);
@@ -100,7 +95,7 @@ static int check_share(struct checks *c, const cJSON *entry, struct err *e)
     if (!share ||
         asprintf(&name, "%s / %s", check_text(entry, "part"), check_text(entry, "of")) < 0) {
         name = NULL;
-        return no_memory(e);
+        return err_memory(e, "acceptance.memory");
     }
     checks_add(c, check_name(entry, name), "share_of", json_get(entry, "max"), valid ? share : NULL,
                valid && share->valuedouble <= check_number(entry, "max", 0),
@@ -152,7 +147,7 @@ static int check_zero_tree(struct checks *c, const cJSON *entry, struct err *e)
         found.error = "no counter at all";
     sum = cJSON_CreateNumber(found.sum);
     if (!zero || !sum)
-        return no_memory(e);
+        return err_memory(e, "acceptance.memory");
     checks_add(c, check_name(entry, path), "zero_tree", zero, found.error ? NULL : sum,
                !found.error && num_same(found.sum, 0), found.error);
     return 0;

@@ -136,7 +136,7 @@ static int check_binding(struct checks *c, const cJSON *entry, struct err *e)
 
     problems_init(&p);
     if (!limit)
-        return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+        return err_memory(e, "acceptance.memory");
     cJSON_ArrayForEach(bound, json_get(entry, "bounds"))
         check_bound(c, markers, check_text(entry, "origin"), tolerance, bound, &p);
     checks_add_problems(c, check_name(entry, path), "bound_to_phases", limit, &p);

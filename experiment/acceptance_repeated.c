@@ -112,7 +112,7 @@ int checks_repeated(struct checks *c, const cJSON *accept, struct err *e)
         AUTO_PROBLEMS struct problems p;
 
         if (!at)
-            return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+            return err_memory(e, "acceptance.memory");
         problems_init(&p);
         if (!cJSON_IsArray(list))
             problems_add(&p, "%s", list ? "not a list" : "absent");

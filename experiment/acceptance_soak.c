@@ -102,7 +102,7 @@ int checks_soak(struct checks *c, const cJSON *accept, struct err *e)
     if (soak.has_growth) {
         actual = cJSON_CreateNumber(soak.theil_sen_per_hour);
         if (!actual)
-            return err_set(e, ERR_NOMEM, "acceptance.memory", "out of memory");
+            return err_memory(e, "acceptance.memory");
     }
     checks_add(c, check_name(rules, "soak"), "<=", json_get(rules, "limit_mb_per_hour"), actual,
                passed, error[0] != '\0' ? error : NULL);

@@ -28,11 +28,6 @@ struct aligner {
     size_t gap_a, gap_b;   /* first elements that are not yet told */
 };
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "align.memory", "out of memory");
-}
-
 static size_t count(const cJSON *list)
 {
     size_t n = 0;
@@ -57,7 +52,7 @@ static int classify(struct aligner *al, struct err *e)
     AUTO_FREE struct element **order = calloc(total + 1, sizeof(struct element *));
 
     if (!order)
-        return no_memory(e);
+        return err_memory(e, "align.memory");
     for (size_t i = 0; i < total; i++) {
         order[i] = &al->all[i];
         if (jcs_digest(al->all[i].value, &al->all[i].digest, e) < 0)
@@ -192,7 +187,7 @@ static int walk_table(struct aligner *al, const struct part *p, struct err *e)
     AUTO_FREE uint16_t *tail = calloc((p->end_a - p->from_a + 1) * width, sizeof *tail);
 
     if (!tail)
-        return no_memory(e);
+        return err_memory(e, "align.memory");
     for (size_t x = p->end_a - p->from_a; x-- > 0;)
         for (size_t y = width - 1; y-- > 0;) {
             uint16_t down = tail[(x + 1) * width + y];
@@ -279,7 +274,7 @@ int align_lists(const cJSON *baseline, const cJSON *current, struct alignment *o
 
     made.steps = calloc(al.n + al.m + 1, sizeof *made.steps);
     if (!all || !made.steps)
-        return no_memory(e);
+        return err_memory(e, "align.memory");
     al.all = all;
     al.a = all;
     al.b = all + al.n;

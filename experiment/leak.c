@@ -104,7 +104,7 @@ static int lower_middle_gap(const struct samples *s, int64_t *out, struct err *e
         return 0;
     gaps = calloc(s->n - 1, sizeof *gaps);
     if (!gaps)
-        return err_set(e, ERR_NOMEM, "leak.memory", "out of memory");
+        return err_memory(e, "leak.memory");
     for (size_t i = 0; i + 1 < s->n; i++)
         gaps[i] = s->t_ms[i + 1] - s->t_ms[i];
     qsort(gaps, s->n - 1, sizeof *gaps, compare_integer);
@@ -166,7 +166,7 @@ static int judge_blocks(const struct blocks *b, struct numbers *out, struct err 
     double spread_t = 0;
 
     if (!residuals)
-        return err_set(e, ERR_NOMEM, "leak.memory", "out of memory");
+        return err_memory(e, "leak.memory");
     if (stats_theil_sen(b->t, b->y, b->n, &slope, NULL, e) < 0)
         return -1;
     out->rate = slope.slope * SECONDS_PER_HOUR;
@@ -197,7 +197,7 @@ static int measure(const struct samples *s, struct numbers *out, struct err *e)
     struct blocks b = {.t = t, .y = y};
 
     if (!t || !y)
-        return err_set(e, ERR_NOMEM, "leak.memory", "out of memory");
+        return err_memory(e, "leak.memory");
     out->has_series = true;
     if (endpoint_estimate(s->t_secs, s->value, s->n, &endpoint_rule_default, &out->endpoint, e) <
             0 ||

@@ -132,11 +132,6 @@ struct expansion {
     struct err *e;
 };
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "pointer.memory", "out of memory");
-}
-
 static int found(struct expansion *x, const cJSON *value)
 {
     struct pointer_match *m = NULL;
@@ -153,7 +148,7 @@ static int found(struct expansion *x, const cJSON *value)
     m = &x->out->items[x->out->n];
     m->pointer = strdup(x->at.data ? x->at.data : "");
     if (!m->pointer)
-        return no_memory(x->e);
+        return err_memory(x->e, "pointer.memory");
     m->value = value;
     x->out->n++;
     return 0;
@@ -171,7 +166,7 @@ static int lacks(struct expansion *x, const char *rest)
         return found(x, NULL);
     buf_puts(&x->at, rest);
     if (x->at.failed && x->at.failure == BUF_NOMEM)
-        return no_memory(x->e);
+        return err_memory(x->e, "pointer.memory");
     if (x->at.failed) {
         x->too_long = true;
         return 0;
@@ -196,7 +191,7 @@ static int visit_child(struct expansion *x, const cJSON *child, const char *toke
         return visit(x, child, p);
     put_token(&x->at, token);
     if (x->at.failed && x->at.failure == BUF_NOMEM)
-        return no_memory(x->e);
+        return err_memory(x->e, "pointer.memory");
     if (x->at.failed) {
         x->too_long = true;
         return 0;
@@ -226,7 +221,7 @@ static int visit_sorted(struct expansion *x, const cJSON *parent, const char *p)
     size_t have = 0;
 
     if (!children)
-        return no_memory(x->e);
+        return err_memory(x->e, "pointer.memory");
     cJSON_ArrayForEach(child, parent) {
         if (have < n)
             children[have++] = child;
@@ -294,7 +289,7 @@ static int collect(struct expansion *x, const cJSON *root, const char *pattern,
     l->items = calloc(x->total + 1, sizeof *l->items);
     l->sorted = calloc(x->total + 1, sizeof *l->sorted);
     if (!l->items || !l->sorted)
-        return no_memory(x->e);
+        return err_memory(x->e, "pointer.memory");
     x->out = l;
     if (root && visit(x, root, pattern) < 0)
         return -1;

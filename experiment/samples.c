@@ -43,7 +43,7 @@ int samples_alloc(size_t n, bool with_cpu, bool with_integers, struct samples *o
     if (!s.t_secs || !s.value || (with_cpu && !s.cpu_pct) ||
         (with_integers && (!s.t_ms || !s.rss_kib))) {
         samples_fini(&s);
-        return err_set(e, ERR_NOMEM, "samples.memory", "out of memory");
+        return err_memory(e, "samples.memory");
     }
     *out = s;
     return 0;

@@ -151,7 +151,7 @@ static int place_of(const char *where, const char *token, char **out, struct err
     if (!where)
         return 0;
     *out = pointer_join(where, token);
-    return *out ? 0 : err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+    return *out ? 0 : err_memory(e, "definition.memory");
 }
 
 /* Recursion is bounded: json_in refuses documents deeper than LIMIT_JSON_DEPTH. */

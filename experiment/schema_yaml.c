@@ -51,7 +51,7 @@ static int wrong_kind(struct place at, const char *expected, struct err *e)
 static int deliver(cJSON *made, cJSON **out, struct err *e)
 {
     if (!made)
-        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+        return err_memory(e, "definition.memory");
     *out = made;
     return 0;
 }
@@ -181,7 +181,7 @@ static int text_from(const struct schema *s, struct place at, cJSON **out, struc
     char where[WHERE_SIZE];
 
     if (!made)
-        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+        return err_memory(e, "definition.memory");
     if (schema_check_leaf(s, made, "", NULL) == 0) {
         if (s->placeholders && check_placeholders(s, at, e) < 0)
             return -1;
@@ -294,7 +294,7 @@ static int any_from(const struct yaml_node *node, cJSON **out, struct err *e)
         if (any_from(c, &child, e) < 0)
             return -1;
         if (!put(made, c->key, child))
-            return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+            return err_memory(e, "definition.memory");
     }
     return deliver(STEAL(made), out, e);
 }
@@ -313,10 +313,10 @@ static int field_from(const struct schema_field *field, const struct reading *r,
         at = trail_pointer(&trail, r->where);
     if (field->unhashed && !at) {
         json_free(value);
-        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+        return err_memory(e, "definition.memory");
     }
     if (!put(field->unhashed ? r->notes : object, field->unhashed ? at : field->key, value))
-        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+        return err_memory(e, "definition.memory");
     return 0;
 }
 
@@ -330,7 +330,7 @@ static int object_from(const struct schema *s, const struct reading *r,
     struct place at = {r->file, node};
 
     if (!made)
-        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+        return err_memory(e, "definition.memory");
     if (node->kind != YAML_MAPPING)
         return wrong_kind(at, "a mapping", e);
     for (const struct yaml_node *c = node->first; c; c = c->next) {
@@ -363,7 +363,7 @@ static int items_from(const struct schema *s, const struct reading *r, const str
     struct trail below = {.up = trail};
 
     if (!made)
-        return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+        return err_memory(e, "definition.memory");
     if (node->kind != (map ? YAML_MAPPING : YAML_LIST))
         return wrong_kind(at, map ? "a mapping" : "a list", e);
     if (node->count < s->min_items)
@@ -377,7 +377,7 @@ static int items_from(const struct schema *s, const struct reading *r, const str
         if (value_from(s->item, r, c, &below, &child, e) < 0)
             return -1;
         if (!put(made, map ? c->key : NULL, child))
-            return err_set(e, ERR_NOMEM, "definition.memory", "out of memory");
+            return err_memory(e, "definition.memory");
     }
     *out = STEAL(made);
     return 0;

@@ -47,7 +47,7 @@ int stats_median(const double *v, size_t n, double *out, struct err *e)
     AUTO_FREE double *copy = reallocarray(NULL, n, sizeof *copy);
 
     if (!copy)
-        return err_set(e, ERR_NOMEM, "stats.memory", "out of memory");
+        return err_memory(e, "stats.memory");
     memcpy(copy, v, n * sizeof *copy);
     *out = stats_median_inplace(copy, n);
     return 0;
@@ -63,7 +63,7 @@ int stats_interval(const double *t, size_t n, double *out, struct err *e)
     }
     gaps = reallocarray(NULL, n - 1, sizeof *gaps);
     if (!gaps)
-        return err_set(e, ERR_NOMEM, "stats.memory", "out of memory");
+        return err_memory(e, "stats.memory");
     for (size_t i = 0; i + 1 < n; i++)
         gaps[i] = t[i + 1] > t[i] ? t[i + 1] - t[i] : 0;
     qsort(gaps, n - 1, sizeof *gaps, compare_double);

@@ -441,7 +441,7 @@ int stats_theil_sen(const double *t, const double *y, size_t n, struct stats_slo
     listed = reallocarray(NULL, list_limit(n), sizeof *listed);
     drawn = reallocarray(NULL, SAMPLES, sizeof *drawn);
     if (!points || !scratch || !listed || !drawn)
-        return err_set(e, ERR_NOMEM, "stats.memory", "out of memory");
+        return err_memory(e, "stats.memory");
     w.points = points;
     w.scratch = scratch;
     w.listed = listed;

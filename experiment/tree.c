@@ -9,11 +9,6 @@
 #include "base/limits.h"
 #include "base/text.h"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "tree.memory", "out of memory");
-}
-
 static void file_fini(struct tree_file *f)
 {
     free(f->path);
@@ -74,7 +69,7 @@ static int insert(struct tree *t, struct tree_file *f, struct err *e)
     if (t->n == 0 || (t->n >= 16 && (t->n & (t->n - 1)) == 0)) {
         grown = realloc(t->files, (t->n == 0 ? 16 : t->n * 2) * sizeof *grown);
         if (!grown)
-            return no_memory(e);
+            return err_memory(e, "tree.memory");
         t->files = grown;
     }
     memmove(&t->files[at + 1], &t->files[at], (t->n - at) * sizeof *t->files);
@@ -86,7 +81,7 @@ static int insert(struct tree *t, struct tree_file *f, struct err *e)
 
 static int insert_or_free(struct tree *t, struct tree_file *f, struct err *e)
 {
-    int rc = f->path ? insert(t, f, e) : no_memory(e);
+    int rc = f->path ? insert(t, f, e) : err_memory(e, "tree.memory");
 
     file_fini(f);
     return rc;
@@ -99,7 +94,7 @@ static int add_problem(struct tree *t, const char *path, const char *why, struct
 
     if (!f.problem) {
         file_fini(&f);
-        return no_memory(e);
+        return err_memory(e, "tree.memory");
     }
     return insert_or_free(t, &f, e);
 }
@@ -113,7 +108,7 @@ int tree_add(struct tree *t, const char *path, const char *bytes, size_t len, st
     if (json_parse(bytes, len, &limits, &f.report, &why) < 0) {
         if (why.kind == ERR_NOMEM) {
             file_fini(&f);
-            return no_memory(e);
+            return err_memory(e, "tree.memory");
         }
         f.problem = strdup(why.text);
     } else if (!cJSON_IsObject(f.report)) {
@@ -123,7 +118,7 @@ int tree_add(struct tree *t, const char *path, const char *bytes, size_t len, st
     }
     if (!f.report && !f.problem) {
         file_fini(&f);
-        return no_memory(e);
+        return err_memory(e, "tree.memory");
     }
     return insert_or_free(t, &f, e);
 }

@@ -197,7 +197,7 @@ int yaml_parse(const char *name, const char *bytes, size_t len, struct arena *a,
     if (!text_is_utf8(bytes, len) || memchr(bytes, 0, len))
         return err_set(e, ERR_INPUT, "yaml.utf8", "%s: not UTF-8 text", name);
     if (!yaml_parser_initialize(&r.parser))
-        return err_set(e, ERR_NOMEM, "yaml.memory", "out of memory");
+        return err_memory(e, "yaml.memory");
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *) bytes, len);
     rc = read_events(&r);

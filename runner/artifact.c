@@ -16,11 +16,6 @@
 static const struct json_limits message_limits = {
     .max_bytes = LIMIT_BUILD_MESSAGES, .max_depth = 64, .big_integers = true};
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "artifact.memory", "out of memory");
-}
-
 static int not_one(const char *target, size_t n, const struct name_list *made, struct err *e)
 {
     return err_set(
@@ -101,7 +96,7 @@ static int on_artifact(struct cargo_search *s, const cJSON *message, struct err 
     AUTO_FREE char *path = resolved ? STEAL(resolved) : strdup(executable);
 
     if (!path)
-        return no_memory(e);
+        return err_memory(e, "artifact.memory");
     if (s->path && strcmp(s->path, path) == 0)
         return take_details(s, message, e);
     s->distinct++;
@@ -138,7 +133,7 @@ static int on_line(struct cargo_search *s, const char *line, size_t len, size_t 
         return 0;
     if (json_parse(line, len, &message_limits, &message, &why) < 0) {
         if (why.kind == ERR_NOMEM)
-            return no_memory(e);
+            return err_memory(e, "artifact.memory");
         bad = line[skip] == '{';
     } else {
         bad = !cJSON_IsObject(message);
@@ -223,7 +218,7 @@ int artifact_from_meson(const struct artifact_wanted *w, const char *json, size_
     AUTO_FREE char *path = strdup(found);
 
     if (!path)
-        return no_memory(e);
+        return err_memory(e, "artifact.memory");
     *out_details = json_doc_take(&d, e);
     if (!*out_details)
         return -1;
@@ -261,7 +256,7 @@ int artifact_open(const char *path, const char *resolved, struct artifact *out, 
     uint64_t size = 0;
 
     if (!copy || !name)
-        return no_memory(e);
+        return err_memory(e, "artifact.memory");
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return err_set(e, ERR_USAGE, "artifact.open",
                        "the build left no '%s', the program that build.executable names", name);
@@ -304,9 +299,9 @@ static int resolve_meson(const struct build_input *in, const struct artifact_wan
 
     for (size_t i = 0; command && i < ARRAY_LEN(words); i++)
         if (!cJSON_AddItemToArray(command, cJSON_CreateString(words[i])))
-            return no_memory(e);
+            return err_memory(e, "artifact.memory");
     if (!command)
-        return no_memory(e);
+        return err_memory(e, "artifact.memory");
     if (build_query(in, command, LIMIT_BUILD_MESSAGES, &json, &len, e) < 0)
         return err_wrap(e, "meson introspect");
     if (file_create_at(in->run_fd, BUILD_MESSAGES, json, len, 0644, e) < 0 ||
@@ -331,7 +326,7 @@ int artifact_resolve(const struct build_input *in, const char *root, struct arti
     case PLAN_RESOLVE_PATH:
         if (asprintf(&path, "%s/%s", root, in->plan->build.path) < 0) {
             path = NULL;
-            r = no_memory(e);
+            r = err_memory(e, "artifact.memory");
         }
         break;
     case PLAN_RESOLVE_CARGO:

@@ -190,7 +190,7 @@ int build_query(const struct build_input *in, const cJSON *command, size_t max, 
     if (r == 0) {
         buf_puts(&q.bytes, "");
         *out = buf_take(&q.bytes, out_len);
-        r = *out ? 0 : err_set(e, ERR_NOMEM, "build.memory", "out of memory");
+        r = *out ? 0 : err_memory(e, "build.memory");
     }
     buf_fini(&q.bytes);
     return r;
@@ -210,7 +210,7 @@ static int ask_toolchain(const struct build_input *in, char **out, struct err *e
     }
     len = text ? strcspn(text, "\r\n") : 0;
     *out = strndup(text ? text : "", len < TOOLCHAIN_LINE ? len : TOOLCHAIN_LINE);
-    return *out ? 0 : err_set(e, ERR_NOMEM, "build.memory", "out of memory");
+    return *out ? 0 : err_memory(e, "build.memory");
 }
 
 static int run_all(struct stage *s, struct err *e)

@@ -11,11 +11,6 @@
 
 #define DEFINITION_NAME "cleanrun.yaml"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "checkout.memory", "out of memory");
-}
-
 int checkout_state_dir(const struct cli *c, char **out, struct err *e)
 {
     const char *xdg = cli_env(c, "XDG_STATE_HOME");
@@ -26,7 +21,7 @@ int checkout_state_dir(const struct cli *c, char **out, struct err *e)
         return err_set(e, ERR_USAGE, "state.home",
                        "neither XDG_STATE_HOME nor HOME names a directory");
     if (asprintf(out, "%s%s/cleanrun", use_xdg ? xdg : home, use_xdg ? "" : "/.local/state") < 0)
-        return no_memory(e);
+        return err_memory(e, "checkout.memory");
     return 0;
 }
 
@@ -37,7 +32,7 @@ static int resolve(const struct git *g, const char *rev, char oid[65], struct er
 
     if (asprintf(&spec, "%s^{commit}", rev) < 0) {
         spec = NULL;
-        return no_memory(e);
+        return err_memory(e, "checkout.memory");
     }
     const char *const args[] = {"rev-parse", "--verify", "--quiet", "--end-of-options", spec, NULL};
 
@@ -98,7 +93,7 @@ int checkout_at(struct git *g, const char *rev, const char *state, struct err *e
     digest_hex(&digest, name);
     if (asprintf(&dir, "%s/checkout/%.16s", state, name) < 0) {
         dir = NULL;
-        return no_memory(e);
+        return err_memory(e, "checkout.memory");
     }
     if (paths_remove_tree(dir, e) < 0)
         return err_wrap(e, "checkout");
@@ -122,7 +117,7 @@ int checkout_find_definition(const char *directory, const char *root, char **out
 
         if (asprintf(&path, "%s/" DEFINITION_NAME, at) < 0) {
             path = NULL;
-            return no_memory(e);
+            return err_memory(e, "checkout.memory");
         }
         if (faccessat(AT_FDCWD, path, R_OK, 0) == 0) {
             *out = STEAL(path);
@@ -169,7 +164,7 @@ int checkout_check_ignored(const struct git *g, const char *path, struct err *e)
     AUTO_GIT_OUTPUT struct git_output o = {.data = NULL};
 
     if (!real)
-        return no_memory(e);
+        return err_memory(e, "checkout.memory");
     if (strncmp(real, g->root, root_len) != 0 || real[root_len] != '/')
         return 0;
     /* -v names the file that ignores it: only one of the tree itself counts, as in the fingerprint.

@@ -80,7 +80,7 @@ static int load_samples(const struct cli_args *a, struct session *s, struct err 
                                "this gate's reports carry their own samples")
                      : 0;
     if (!run)
-        return err_set(e, ERR_NOMEM, "accept.memory", "out of memory");
+        return err_memory(e, "accept.memory");
     buf_init(&path, LIMIT_KIB(8));
     if (given) {
         if (join(&path, given, SAMPLES_NAME, e) < 0 ||

@@ -200,7 +200,7 @@ static int verify_reviewed(struct session *s, const char *manifest_path, const c
     struct err why = ERR_INIT;
 
     if (!dir)
-        return err_set(e, ERR_NOMEM, "audit.memory", "out of memory");
+        return err_memory(e, "audit.memory");
     if (file_open_dir(dir, &dirfd, e) < 0 || file_open_dir(baseline_path, &root, e) < 0)
         return -1;
     if (s->baseline.is_run && file_open_dir_at(root, RESULTS, &results, e) < 0)

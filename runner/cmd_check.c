@@ -31,7 +31,7 @@ static int load(const struct cli *c, const struct cli_args *a, struct definition
     else if (checkout_find_definition(c->directory, "/", &path, e) < 0)
         return -1;
     if (!path)
-        return err_set(e, ERR_NOMEM, "check.memory", "out of memory");
+        return err_memory(e, "check.memory");
     if (file_read(path, LIMIT_YAML, &bytes, &len, e) < 0 ||
         definition_file_parse(path, bytes, len, out, e) < 0)
         return -1;

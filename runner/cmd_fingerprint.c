@@ -30,7 +30,7 @@ static int fingerprint(struct cli *c, const struct cli_args *a, struct err *e)
         if (source_to_json(&s, &j, e) < 0)
             return -1;
         if (!cJSON_AddNumberToObject(j, "ignored", (double) beside.n))
-            return err_set(e, ERR_NOMEM, "fingerprint.memory", "out of memory");
+            return err_memory(e, "fingerprint.memory");
         return cli_write_json(c, NULL, j, e);
     }
     digest_hex(&s.fingerprint, hex);

@@ -89,7 +89,7 @@ static int sweep(struct gc *g, const char *state, const char *part,
 
     if (asprintf(&path, "%s/%s", state, part) < 0) {
         path = NULL;
-        return err_set(e, ERR_NOMEM, "gc.memory", "out of memory");
+        return err_memory(e, "gc.memory");
     }
     AUTO_FD int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

@@ -114,7 +114,7 @@ static int load_executable(const struct cli_args *a, struct runset *s, struct er
     if (!path)
         return 0;
     if (!dir)
-        return err_set(e, ERR_NOMEM, "package.memory", "out of memory");
+        return err_memory(e, "package.memory");
     if (file_open_dir(dir, &dirfd, e) < 0 ||
         file_open_at(dirfd, slash ? slash + 1 : path, &fd, &size, e) < 0 ||
         digest_of_fd(fd, &digest, &size, e) < 0)
@@ -352,7 +352,7 @@ static int verify(struct cli *c, const struct cli_args *a, int *out_exit, struct
     const char *target = json && json[0] ? json : "-";
 
     if (!ring)
-        return err_set(e, ERR_NOMEM, "package.memory", "out of memory");
+        return err_memory(e, "package.memory");
     if (read_count(a, 0, &demand.count, e) < 0 || keys_load(a, "key", ring, e) < 0)
         return -1;
     if (runset_verify(a->args[0], cli_has(a, "key") ? ring : NULL, &demand, &v, e) < 0) {

@@ -47,7 +47,7 @@ static int execute(struct run *r, int *out_exit, struct err *e)
 {
     r->steps = cJSON_CreateArray();
     if (!r->steps)
-        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
+        return err_memory(e, "run.memory");
     run_say(r, "gate", "%s  class %s  run %s", r->definition->gate, r->plan.machine_class, r->id);
     if (run_fingerprint(r, e) < 0 || check_interrupt(r, e) < 0 || run_build(r, e) < 0 ||
         run_check_host(r, e) < 0)
@@ -104,7 +104,7 @@ static int read_keys(const struct cli_args *a, struct keyring *ring, struct run_
                      struct err *e)
 {
     if (!ring)
-        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
+        return err_memory(e, "run.memory");
     if (keys_load(a, "baseline-key", ring, e) < 0)
         return -1;
     o->baseline_keys = keyring_count(ring) > 0 ? ring : NULL;

@@ -28,11 +28,11 @@ static int commit_of(const struct cli *c, const char *word, char **out, struct e
 
     if ((len == 40 || len == 64) && text_is_hex(word, len)) {
         *out = strdup(word);
-        return *out ? 0 : err_set(e, ERR_NOMEM, "status.memory", "out of memory");
+        return *out ? 0 : err_memory(e, "status.memory");
     }
     if (asprintf(&spec, "%s^{commit}", word) < 0) {
         spec = NULL;
-        return err_set(e, ERR_NOMEM, "status.memory", "out of memory");
+        return err_memory(e, "status.memory");
     }
     const char *const args[] = {"rev-parse", "--verify", "--quiet", "--end-of-options", spec, NULL};
 
@@ -42,7 +42,7 @@ static int commit_of(const struct cli *c, const char *word, char **out, struct e
     if (o.code != 0)
         return err_set(e, ERR_USAGE, "status.commit", "no commit '%s' here", word);
     *out = strndup(o.data, strcspn(o.data, "\n"));
-    return *out ? 0 : err_set(e, ERR_NOMEM, "status.memory", "out of memory");
+    return *out ? 0 : err_memory(e, "status.memory");
 }
 
 /* GitHub, GitLab and others set CI=true in their jobs. */

@@ -43,7 +43,7 @@ int control_find(struct run *r, const char *state, char *why, size_t size, struc
     if (asprintf(&path, "%s%s%s/" MANIFEST_NAME, by_id ? state : "", by_id ? "/runs/" : "",
                  r->options.control) < 0) {
         path = NULL;
-        return err_set(e, ERR_NOMEM, "control.memory", "out of memory");
+        return err_memory(e, "control.memory");
     }
     if (file_read(path, LIMIT_JSON_DOCUMENT, &bytes, &len, &ignored) < 0 ||
         manifest_parse(bytes, len, &m, &ignored) < 0) {

@@ -74,7 +74,7 @@ int definition_project_here(const struct cli *c, char **out, struct err *e)
     const char *project = file.n > 0 ? file.gates[0].project : NULL; /* one for all gates */
 
     *out = project ? strdup(project) : NULL;
-    result = project && !*out ? err_set(e, ERR_NOMEM, "definition.memory", "out of memory") : 0;
+    result = project && !*out ? err_memory(e, "definition.memory") : 0;
     definition_file_fini(&file);
     return result;
 }

@@ -195,7 +195,7 @@ int host_fitness(const struct sysroot *root, const struct machine_program *last,
     struct rows r = {.doc = {.root = cJSON_CreateArray()}, .root = root};
 
     if (!r.doc.root)
-        return err_set(e, ERR_NOMEM, "host.memory", "out of memory");
+        return err_memory(e, "host.memory");
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
         check_fact(&r, i);
     check_load(&r);

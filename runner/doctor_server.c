@@ -29,7 +29,7 @@ static int add_row(cJSON *rows, const struct row *r, struct err *e)
         return -1;
     if (!cJSON_AddItemToArray(rows, made)) {
         json_free(made);
-        return err_set(e, ERR_NOMEM, "doctor.memory", "out of memory");
+        return err_memory(e, "doctor.memory");
     }
     return 0;
 }

@@ -60,7 +60,7 @@ int elf_has_debug_info(int fd, bool *out, struct err *e)
         return 0;
     sections = calloc(head.e_shnum, sizeof(*sections));
     if (!sections)
-        return err_set(e, ERR_NOMEM, "elf.memory", "out of memory");
+        return err_memory(e, "elf.memory");
     *out = search(fd, &head, sections);
     return 0;
 }

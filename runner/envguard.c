@@ -113,7 +113,7 @@ int envguard_patterns(const struct plan *p, cJSON **out, struct err *e)
     const cJSON *lists[SOURCES];
 
     if (!d.root)
-        return err_set(e, ERR_NOMEM, "envguard.memory", "out of memory");
+        return err_memory(e, "envguard.memory");
     lists_of(p, lists);
     for (size_t i = 0; i < SOURCES; i++) {
         const cJSON *pattern = NULL;

@@ -27,11 +27,6 @@ struct listed {
     struct digest archive;
 };
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "fetch.memory", "out of memory");
-}
-
 /* The answer is no document that this program understands. */
 static int unsound(const char *what, struct err *e)
 {
@@ -186,7 +181,7 @@ static int read_member(int fd, const struct archive_member *m, char **out, struc
         return err_set(e, ERR_LIMIT, "fetch.member", "%s is too large", m->name);
     bytes = malloc(m->size + 1);
     if (!bytes)
-        return no_memory(e);
+        return err_memory(e, "fetch.memory");
     if (pread(fd, bytes, m->size, (off_t) m->offset) != (ssize_t) m->size)
         return err_errno(e, "fetch.read", "cannot read the archive");
     bytes[m->size] = '\0';
@@ -228,7 +223,7 @@ static int copy_range(int from, uint64_t offset, uint64_t size, int to, struct e
     AUTO_FREE char *chunk = malloc(COPY_CHUNK);
 
     if (!chunk)
-        return no_memory(e);
+        return err_memory(e, "fetch.memory");
     while (size > 0) {
         size_t want = size < COPY_CHUNK ? (size_t) size : COPY_CHUNK;
         ssize_t n = pread(from, chunk, want, (off_t) offset);
@@ -250,7 +245,7 @@ static int write_member(int fd, const struct archive_member *m, int dir_fd, stru
     char *slash;
 
     if (!parent)
-        return no_memory(e);
+        return err_memory(e, "fetch.memory");
     slash = strrchr(parent, '/');
     if (slash) {
         *slash = '\0';
@@ -313,7 +308,7 @@ static int open_unpacked(const struct listed *l, int fd, const struct archive_in
 
     if (asprintf(&tree, "%s/" TREE_NAME, scratch->path) < 0) {
         tree = NULL;
-        return no_memory(e);
+        return err_memory(e, "fetch.memory");
     }
     if (file_mkdirs_at(scratch->fd, TREE_NAME, 0700, e) < 0 ||
         file_open_dir_at(scratch->fd, TREE_NAME, &dir_fd, e) < 0 || unpack(fd, x, dir_fd, e) < 0)

@@ -254,7 +254,7 @@ static int seal_manifest(struct finish *f, struct err *e)
     }
     if (!cJSON_ReplaceItemInObjectCaseSensitive(document, "files", files)) {
         json_free(files);
-        return err_set(e, ERR_NOMEM, "finalize.memory", "out of memory");
+        return err_memory(e, "finalize.memory");
     }
     if (finish_write_json(r, MANIFEST_NAME, document, e) < 0 ||
         file_read_at(r->dir.fd, MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0)
@@ -394,8 +394,7 @@ int run_finish(struct run *r, int *out_exit, struct err *e)
 
     buf_init(&f.csv, LIMIT_SAMPLES_FILE);
     f.markers = r->measured ? NULL : cJSON_CreateArray();
-    result = !r->measured && !f.markers ? err_set(e, ERR_NOMEM, "finalize.memory", "out of memory")
-                                        : finish(&f, e);
+    result = !r->measured && !f.markers ? err_memory(e, "finalize.memory") : finish(&f, e);
     if (result == 0) {
         *out_exit = finish_exit(&f);
         finish_tell(&f, *out_exit);

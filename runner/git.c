@@ -79,7 +79,7 @@ static int slurp(int fd, char **out, size_t *out_len, struct err *e)
     size = (size_t) st.st_size;
     data = malloc(size + 1);
     if (!data)
-        return err_set(e, ERR_NOMEM, "git.memory", "out of memory");
+        return err_memory(e, "git.memory");
     while (done < size) {
         ssize_t n = pread(fd, data + done, size - done, (off_t) done);
 
@@ -160,11 +160,11 @@ static int run(const struct git *g, const char *const *args, struct git_output *
 
     if (asprintf(&path_var, "PATH=%s", g->path) < 0) {
         path_var = NULL;
-        return err_set(e, ERR_NOMEM, "git.memory", "out of memory");
+        return err_memory(e, "git.memory");
     }
     if (asprintf(&index_var, "GIT_INDEX_FILE=%s", g->index_file ? g->index_file : "") < 0) {
         index_var = NULL;
-        return err_set(e, ERR_NOMEM, "git.memory", "out of memory");
+        return err_memory(e, "git.memory");
     }
     const char *envp[] = {
         path_var,

@@ -92,7 +92,7 @@ int host_limits_before_build(const struct definition *d, const struct sysroot *r
         copy = cJSON_Duplicate(limit, true);
         if (!cJSON_AddItemToArray(early, copy)) {
             cJSON_Delete(copy);
-            return err_set(e, ERR_NOMEM, "host.memory", "out of memory");
+            return err_memory(e, "host.memory");
         }
     }
     if (host_breaks(early, facts, none, why, sizeof(why)))

@@ -268,7 +268,7 @@ static int perform(CURL *curl, const struct http_request *q, struct transfer *t,
     buf_puts(&t->body, "");
     made.body = buf_take(&t->body, &made.len);
     if (!made.body)
-        return err_set(e, ERR_NOMEM, "http.memory", "out of memory");
+        return err_memory(e, "http.memory");
     *out = made;
     return 0;
 }

@@ -120,7 +120,7 @@ int interference_new(const struct sysroot *root, bool (*mine)(const void *contex
     struct interference *i = calloc(1, sizeof(*i));
 
     if (!i)
-        return err_set(e, ERR_NOMEM, "interference.memory", "out of memory");
+        return err_memory(e, "interference.memory");
     i->root = root;
     i->others = (struct others){.root = root, .mine = mine, .context = context};
     i->stat_fd = openat(root->fd, "proc/stat", O_RDONLY | O_CLOEXEC);

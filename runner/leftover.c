@@ -168,7 +168,7 @@ static int add(struct table *t, const struct entry *entry, struct err *e)
         struct entry *grown = reallocarray(t->items, room, sizeof(*grown));
 
         if (!grown)
-            return err_set(e, ERR_NOMEM, "leftover.memory", "out of memory");
+            return err_memory(e, "leftover.memory");
         t->items = grown;
         t->room = room;
     }
@@ -304,7 +304,7 @@ int leftovers_find(const struct sysroot *root, const struct machine_program *las
             list(&found, &t.items[i], false);
     free(t.items);
     if (!found.items)
-        return err_set(e, ERR_NOMEM, "leftover.memory", "out of memory");
+        return err_memory(e, "leftover.memory");
     *out = found;
     found = (struct leftovers){.items = NULL};
     return 0;

@@ -31,18 +31,13 @@ struct mapped {
     const char *changed; /* name of the first change seen so far, borrowed from files or static */
 };
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "mapped.memory", "out of memory");
-}
-
 int mapped_new(const char *source_root, struct mapped **out, struct err *e)
 {
     struct mapped *m = calloc(1, sizeof(*m));
 
     if (!m || !(m->source_root = strdup(source_root))) {
         free(m);
-        return no_memory(e);
+        return err_memory(e, "mapped.memory");
     }
     *out = m;
     return 0;
@@ -102,7 +97,7 @@ static int take_up(struct mapped *m, const char *path, dev_t dev, ino_t ino, str
                        FILES_MAX);
     f.name = public_name(m, path);
     if (!f.name)
-        return no_memory(e);
+        return err_memory(e, "mapped.memory");
     f.fd = open_mapped(path, dev, ino);
     if (f.fd >= 0 && digest_of_fd(f.fd, &f.digest, NULL, e) < 0) {
         (void) close(f.fd); /* was only read */
@@ -229,7 +224,7 @@ int mapped_to_json(const struct mapped *m, cJSON **out, struct err *e)
     const struct mapped_file *sorted[FILES_MAX];
 
     if (!d.root)
-        return no_memory(e);
+        return err_memory(e, "mapped.memory");
     for (size_t i = 0; i < m->n; i++)
         sorted[i] = &m->files[i];
     qsort(sorted, m->n, sizeof(*sorted), by_name);

@@ -58,7 +58,7 @@ int markers_to_json(const struct markers *m, cJSON **out, struct err *e)
     AUTO_JSON_DOC struct json_doc d = {.root = cJSON_CreateArray()};
 
     if (!d.root)
-        return err_set(e, ERR_NOMEM, "markers.memory", "out of memory");
+        return err_memory(e, "markers.memory");
     for (size_t i = 0; i < m->n; i++) {
         cJSON *row = json_add_object(&d, NULL, NULL);
 

@@ -316,7 +316,7 @@ static int prepare(const struct measure_input *in, struct point *p, struct measu
 {
     out->markers = calloc(1, sizeof(*out->markers));
     if (!out->markers)
-        return err_set(e, ERR_NOMEM, "measure.memory", "out of memory");
+        return err_memory(e, "measure.memory");
     p->in = in;
     p->markers = out->markers;
     const struct snapshots_plan looks = {

@@ -17,7 +17,7 @@ int paths_mkdirs(const char *path, unsigned mode, struct err *e)
     AUTO_FREE char *copy = strdup(path);
 
     if (!copy)
-        return err_set(e, ERR_NOMEM, "paths.memory", "out of memory");
+        return err_memory(e, "paths.memory");
     for (char *p = copy + (*copy == '/' ? 1 : 0);; p++) {
         char was = *p;
 
@@ -40,7 +40,7 @@ int paths_remove_tree(const char *path, struct err *e)
     AUTO_FD int fd = -1;
 
     if (!parent)
-        return err_set(e, ERR_NOMEM, "paths.memory", "out of memory");
+        return err_memory(e, "paths.memory");
     fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return 0;

@@ -373,7 +373,7 @@ int process_tree_new(const struct sysroot *root, pid_t pid, struct process_tree 
     }
     if (!t || !t->processes || !t->tracked) {
         process_tree_free(t);
-        return err_set(e, ERR_NOMEM, "sampler.memory", "out of memory");
+        return err_memory(e, "sampler.memory");
     }
     t->root = root;
     t->loadavg_fd = openat(root->fd, "proc/loadavg", O_RDONLY | O_CLOEXEC);

@@ -26,11 +26,6 @@
 #define TAR_SIZE_AT 124
 #define TAR_SIZE_LEN 11
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "push.memory", "out of memory");
-}
-
 void push_target_from(const struct cli *c, const struct cli_args *a, struct push_target *out)
 {
     const char *server = cli_get(a, "server");
@@ -61,7 +56,7 @@ int push_read_token(const char *path, char **out, struct err *e)
         return err_set(e, ERR_USAGE, "push.token", "the token file '%s' holds no token", path);
     text = calloc((size_t) st.st_size + 1, 1);
     if (!text)
-        return no_memory(e);
+        return err_memory(e, "push.memory");
     while (len < (size_t) st.st_size) {
         ssize_t n = read(fd, text + len, (size_t) st.st_size - len);
 
@@ -121,7 +116,7 @@ static int read_manifest(int fd, struct manifest *out, struct err *e)
         return err_set(e, ERR_LIMIT, "push.archive", "the archive's manifest is too large");
     bytes = malloc(size + 1);
     if (!bytes)
-        return no_memory(e);
+        return err_memory(e, "push.memory");
     if (pread(fd, bytes, size, TAR_BLOCK) != (ssize_t) size)
         return err_set(e, ERR_INPUT, "push.archive", "the archive is cut short");
     bytes[size] = '\0';
@@ -186,7 +181,7 @@ static int read_envelope(const struct push_upload *u, char **out, size_t *out_le
     if (!path) {
         if (asprintf(&beside, "%s.dsse.json", u->archive) < 0) {
             beside = NULL;
-            return no_memory(e);
+            return err_memory(e, "push.memory");
         }
         path = beside;
     }

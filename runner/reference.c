@@ -103,7 +103,7 @@ static int check_snapshot(const struct reference *r, int dir_fd, const char *pre
             continue;
         if (asprintf(&path, "%s%s", prefix, f->path) < 0) {
             path = NULL;
-            return err_set(e, ERR_NOMEM, "reference.memory", "out of memory");
+            return err_memory(e, "reference.memory");
         }
         if (check_file(dir_fd, path, f, e) < 0)
             return -1;
@@ -145,7 +145,7 @@ static int copy_in(const struct reference *ref, int run_fd, const char *path, st
 
     if (asprintf(&to, SNAPSHOT_DIR "/%s", path) < 0) {
         to = NULL;
-        return err_set(e, ERR_NOMEM, "reference.memory", "out of memory");
+        return err_memory(e, "reference.memory");
     }
     slash = strrchr(to, '/');
     *slash = '\0';

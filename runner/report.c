@@ -71,7 +71,7 @@ static int add_member(cJSON *parent, const char *key, const cJSON *value, struct
 
     if (!copy || !cJSON_AddItemToObject(parent, key, copy)) {
         json_free(copy);
-        return err_set(e, ERR_NOMEM, "report.memory", "out of memory");
+        return err_memory(e, "report.memory");
     }
     return 0;
 }
@@ -85,7 +85,7 @@ static int add_markers(struct report *r, const cJSON *markers, struct err *e)
         diagnostics = cJSON_CreateObject();
         if (!diagnostics || !cJSON_AddItemToObject(r->document, "diagnostics", diagnostics)) {
             json_free(diagnostics);
-            return err_set(e, ERR_NOMEM, "report.memory", "out of memory");
+            return err_memory(e, "report.memory");
         }
     }
     if (!cJSON_IsObject(diagnostics))
@@ -222,7 +222,7 @@ static int keep(struct results *k, const FTSENT *f, const char *relative, struct
 {
     k->kept[k->n] = strdup(relative);
     if (!k->kept[k->n])
-        return err_set(e, ERR_NOMEM, "report.memory", "out of memory");
+        return err_memory(e, "report.memory");
     k->n++;
     k->size += (uint64_t) f->fts_statp->st_size;
     return 0;
@@ -314,7 +314,7 @@ int report_clean_results(int run_fd, struct name_list *out_removed, struct err *
         .kept = calloc(RESULTS_MAX, sizeof *k.kept)};
 
     if (!k.kept)
-        return err_set(e, ERR_NOMEM, "report.memory", "out of memory");
+        return err_memory(e, "report.memory");
     /* What is so deep can't even be named by a path. */
     size_t deep = 0;
 

@@ -49,7 +49,7 @@ static int look_around(struct run *r, struct err *e)
     if (r->interrupted)
         return err_set(e, ERR_SYS, "run.interrupted", "interrupted");
     if (!cJSON_AddNumberToObject(r->before, "leftovers_ended", (double) r->leftovers_ended))
-        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
+        return err_memory(e, "run.memory");
     if (interference_breaks(r->plan.quiet, r->before, true, why, sizeof(why)))
         return err_set(e, ERR_SYS, "run.noise", "this machine is not quiet enough: %s", why);
     return 0;
@@ -122,7 +122,7 @@ static int record_step(struct run *r, const cJSON *step, struct err *e)
 
     if (!copy || !cJSON_AddItemToArray(r->steps, copy)) {
         json_free(copy);
-        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
+        return err_memory(e, "run.memory");
     }
     return 0;
 }

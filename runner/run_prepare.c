@@ -39,7 +39,7 @@ static int open_definition(struct run *r, struct err *e)
                                       &path, e) < 0)
         return -1;
     if (!path)
-        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
+        return err_memory(e, "run.memory");
     if (file_read(path, LIMIT_YAML, &bytes, &len, e) < 0)
         return -1;
     const char *name =
@@ -145,7 +145,7 @@ static int open_directory(struct run *r, struct err *e)
     if (checkout_state_dir(r->cli, &state, e) < 0)
         return -1;
     if (asprintf(&runs, "%s/runs", state) < 0 || asprintf(&path, "%s/runs/%s", state, r->id) < 0)
-        return err_set(e, ERR_NOMEM, "run.memory", "out of memory");
+        return err_memory(e, "run.memory");
     swept = rundir_sweep(runs);
     if (swept > 0)
         run_say(r, "swept", "%zu unfinished runs of runners that died", swept);

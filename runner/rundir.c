@@ -19,11 +19,6 @@
 
 #define PARTIAL ".partial"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "rundir.memory", "out of memory");
-}
-
 int rundir_new_id(int64_t started_us, char out[RUN_ID_SIZE], struct err *e)
 {
     uint8_t bytes[4];
@@ -53,14 +48,14 @@ static int split_path(const char *path, struct rundir *d, struct err *e)
     char *slash;
 
     if (!copy)
-        return no_memory(e);
+        return err_memory(e, "rundir.memory");
     for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
         copy[n - 1] = '\0';
     slash = strrchr(copy, '/');
     d->name = strdup(slash ? slash + 1 : copy);
     parent = slash ? strndup(copy, slash == copy ? 1 : (size_t) (slash - copy)) : strdup(".");
     if (!d->name || !parent)
-        return no_memory(e);
+        return err_memory(e, "rundir.memory");
     if (!*d->name || !strcmp(d->name, ".") || !strcmp(d->name, ".."))
         return err_set(e, ERR_USAGE, "rundir.name", "'%s' can't name a run directory", path);
     if (paths_mkdirs(parent, 0755, e) < 0 || file_open_dir(parent, &d->parent_fd, e) < 0)
@@ -70,11 +65,11 @@ static int split_path(const char *path, struct rundir *d, struct err *e)
         return err_errno(e, "rundir.parent", "cannot open '%s'", parent);
     if (asprintf(&d->path, "%s/%s", real, d->name) < 0) {
         d->path = NULL;
-        return no_memory(e);
+        return err_memory(e, "rundir.memory");
     }
     if (asprintf(&d->partial, "%s" PARTIAL, d->name) < 0) {
         d->partial = NULL;
-        return no_memory(e);
+        return err_memory(e, "rundir.memory");
     }
     return 0;
 }
@@ -184,7 +179,7 @@ static int sync_path(int root_fd, const char *name, struct err *e)
     AUTO_FD int fd = openat(root_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
     if (!copy)
-        return no_memory(e);
+        return err_memory(e, "rundir.memory");
     if (fd < 0 || fsync(fd) < 0)
         return err_errno(e, "rundir.sync", "cannot make '%s' durable", name);
     for (char *slash = strrchr(copy, '/'); slash; slash = strrchr(copy, '/')) {

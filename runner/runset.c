@@ -30,11 +30,6 @@ void runset_close(struct runset *s)
     *s = (struct runset){.runs = NULL};
 }
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "runset.memory", "out of memory");
-}
-
 void runset_run_name(size_t i, char out[RUNSET_RUN_NAME_SIZE])
 {
     (void) snprintf(out, RUNSET_RUN_NAME_SIZE, "run-%zu", i % 1000 + 1); /* fits */
@@ -89,7 +84,7 @@ int runset_open(const char *const *paths, size_t n, struct runset *out, struct e
         return err_set(e, ERR_USAGE, "runset.count", "1 to %d runs make a package", RUNSET_MAX);
     s.runs = calloc(n, sizeof *s.runs);
     if (!s.runs)
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     for (size_t i = 0; i < n && rc == 0; i++) {
         rc = runset_run_open(paths[i], &s.runs[i], e);
         if (rc == 0)
@@ -140,7 +135,7 @@ static int set_block(cJSON **at, const cJSON *block, struct err *e)
         return -1;
     copy = cJSON_Duplicate(block, true);
     if (!copy)
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     json_free(*at);
     *at = copy;
     return 0;
@@ -238,13 +233,13 @@ static int add_file(cJSON *list, int dirfd, const char *name, struct err *e)
     row = cJSON_CreateObject();
     if (!row || !cJSON_AddItemToArray(list, row)) {
         json_free(row);
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     }
     return cJSON_AddStringToObject(row, "path", name) &&
                    cJSON_AddNumberToObject(row, "size", (double) size) &&
                    cJSON_AddStringToObject(row, "sha256", hex)
                ? 0
-               : no_memory(e);
+               : err_memory(e, "runset.memory");
 }
 
 /* An index is JSON and can name no such file; nor can a message show it as it is. */
@@ -269,7 +264,7 @@ int runset_files(int dirfd, size_t n, cJSON **out, struct err *e)
     AUTO_JSON cJSON *list = cJSON_CreateArray();
 
     if (!list)
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     if (file_list_at(dirfd, LIMIT_PACKAGE_FILES, &names, e) < 0) {
         if (e && e->kind == ERR_INPUT)
             e->kind = ERR_TRUST; /* a link or a device */
@@ -318,7 +313,7 @@ static int open_runs(const char *dir, size_t n, struct runset *out, struct err *
         runset_run_name(i, name);
         if (asprintf(&paths[i], "%s/%s", dir, name) < 0) {
             paths[i] = NULL; /* asprintf leaves it undefined */
-            rc = no_memory(e);
+            rc = err_memory(e, "runset.memory");
         }
     }
     if (rc == 0)

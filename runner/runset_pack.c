@@ -37,11 +37,6 @@ static const char readme[] = "# Packaged runs\n\n"
                              "nothing was touched; whether the runs pass is said\n"
                              "by `status` and `shortcomings`.\n";
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "runset.memory", "out of memory");
-}
-
 /* Names. */
 
 static int make_names(const char *out, struct runset_stage *s, char **parent, struct err *e)
@@ -56,14 +51,14 @@ static int make_names(const char *out, struct runset_stage *s, char **parent, st
         len--;
     trimmed = strndup(out, len);
     if (!trimmed)
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     slash = strrchr(trimmed, '/');
     s->name = strdup(slash ? slash + 1 : trimmed);
     if (slash)
         slash[slash == trimmed] = '\0';
     *parent = strdup(slash ? trimmed : ".");
     if (!s->name || !*parent)
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     if (!s->name[0] || strcmp(s->name, ".") == 0 || strcmp(s->name, "..") == 0)
         return err_set(e, ERR_USAGE, "runset.out", "'%s' names no new directory", out);
     if (random_bytes(tag, sizeof tag, e) < 0)
@@ -71,11 +66,11 @@ static int make_names(const char *out, struct runset_stage *s, char **parent, st
     text_hex(tag, sizeof tag, hex);
     if (asprintf(&s->partial, ".%s.%s.partial", s->name, hex) < 0) {
         s->partial = NULL; /* asprintf leaves it undefined */
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     }
     if (asprintf(&s->path, "%s/%s", *parent, s->partial) < 0) {
         s->path = NULL;
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     }
     return 0;
 }
@@ -108,7 +103,7 @@ static int make_parent(int dirfd, const char *path, struct err *e)
 
     if (!slash)
         return 0;
-    return dir ? file_mkdirs_at(dirfd, dir, DIR_MODE_OPEN, e) : no_memory(e);
+    return dir ? file_mkdirs_at(dirfd, dir, DIR_MODE_OPEN, e) : err_memory(e, "runset.memory");
 }
 
 static int copy_member(int from, int to, const char *path, struct err *e)
@@ -145,13 +140,13 @@ static int copy_executable(const struct runset_stage *s, const struct runset *se
     AUTO_FD int from = -1;
 
     if (!dir)
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     if (!cJSON_IsString(name) || !relname_segment_ok(name->valuestring))
         return err_set(e, ERR_TRUST, "runset.executable",
                        "the manifest gives the executable no usable name");
     if (asprintf(&to, RUNSET_EXECUTABLE "/%s", name->valuestring) < 0) {
         to = NULL; /* asprintf leaves it undefined */
-        return no_memory(e);
+        return err_memory(e, "runset.memory");
     }
     if (file_open_dir(dir, &from, e) < 0 ||
         file_mkdirs_at(s->fd, RUNSET_EXECUTABLE, DIR_MODE_OPEN, e) < 0)

@@ -221,7 +221,7 @@ static int read_snapshot(struct runset_run *r, const char *path, struct err *e)
         return distrust(e);
     if (asprintf(&dir, "%s/" SNAPSHOT, path) < 0) {
         dir = NULL; /* asprintf leaves it undefined */
-        return err_set(e, ERR_NOMEM, "runset.memory", "out of memory");
+        return err_memory(e, "runset.memory");
     }
     if (reference_open(dir, hex, &r->reference, e) < 0)
         return distrust(e);

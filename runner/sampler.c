@@ -28,7 +28,7 @@ int sampler_new(const struct sysroot *root, pid_t pid, const struct box *box, si
         s->ring = calloc(capacity, sizeof(*s->ring));
     if (!s || !s->ring) {
         sampler_free(s);
-        return err_set(e, ERR_NOMEM, "sampler.memory", "out of memory");
+        return err_memory(e, "sampler.memory");
     }
     if (process_tree_new(root, pid, &s->tree, e) < 0) {
         sampler_free(s);

@@ -16,11 +16,6 @@
 #define PREFIX "tmp-"
 #define TRIES 8
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "scratch.memory", "out of memory");
-}
-
 /* Where new directories go; heap, ends with the template's prefix. */
 static char *template_below(const char *state)
 {
@@ -56,7 +51,7 @@ int scratch_open(const char *state, struct scratch *out, struct err *e)
         AUTO_FREE char *path = template_below(state);
 
         if (!path)
-            return no_memory(e);
+            return err_memory(e, "scratch.memory");
         if (!mkdtemp(path))
             return err_errno(e, "scratch.create", "cannot make a temporary directory");
         AUTO_FD int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

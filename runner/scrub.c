@@ -14,11 +14,6 @@
 
 #define N_RENAMES 3
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "scrub.memory", "out of memory");
-}
-
 /* *partial owns one of the texts and must outlive the renames. */
 static int renames_of(const struct run *r, char **partial, struct capture_rename out[N_RENAMES],
                       struct err *e)
@@ -27,7 +22,7 @@ static int renames_of(const struct run *r, char **partial, struct capture_rename
 
     if (asprintf(partial, "%s.partial", r->dir.path) < 0) {
         *partial = NULL;
-        return no_memory(e);
+        return err_memory(e, "scrub.memory");
     }
     out[0] = (struct capture_rename){*partial, "{run}"};
     out[1] = (struct capture_rename){r->git.root, "{source}"};
@@ -67,7 +62,7 @@ static int scrub_record(cJSON *record, const struct capture_rename *renames, str
         char *text = buf_take(&b, NULL);
 
         if (!text)
-            return no_memory(e);
+            return err_memory(e, "scrub.memory");
         cJSON_free(item->valuestring);
         item->valuestring = text;
     }

@@ -62,7 +62,7 @@ int snapshots_new(const struct snapshots_plan *p, struct snapshots **out, struct
     struct snapshots *s = calloc(1, sizeof(*s));
 
     if (!s)
-        return err_set(e, ERR_NOMEM, "snapshots.memory", "out of memory");
+        return err_memory(e, "snapshots.memory");
     if (fstat(p->executable_fd, &st) < 0) {
         free(s);
         return err_errno(e, "snapshots.executable", "cannot look at the executable");

@@ -42,7 +42,7 @@ static int add_parent(struct source *s, const char *oid, size_t len, struct err 
                        PARENTS_MAX);
     grown = realloc(s->parents, (s->n_parents + 1) * sizeof(*grown));
     if (!grown)
-        return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
+        return err_memory(e, "source.memory");
     s->parents = grown;
     if (!copy_oid(oid, len, s->parents[s->n_parents]))
         return err_set(e, ERR_INPUT, "source.commit", "HEAD's commit object is malformed");

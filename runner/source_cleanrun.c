@@ -28,11 +28,6 @@ struct walk {
     size_t n_queue;
 };
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
-}
-
 /* Opens a path for looking only; its parents must be real directories. -1 with errno. */
 static int look_at(int root_fd, const char *path)
 {
@@ -156,7 +151,7 @@ static int frame_submodule(struct walk *w, const struct git *g, const char *pref
         return err_set(e, ERR_LIMIT, "source.submodules", "more than %d submodules",
                        REPOSITORIES_MAX);
     if (asprintf(&full, "%s%s%s", prefix, *prefix ? "/" : "", x->path) < 0)
-        return no_memory(e);
+        return err_memory(e, "source.memory");
     memcpy(w->queue[w->n_queue].oid, oid, x->oid_len); /* below SOURCE_OID_SIZE */
     w->queue[w->n_queue].oid[x->oid_len] = '\0';
     w->queue[w->n_queue++].prefix = full;
@@ -253,7 +248,7 @@ static int differs_from_fresh(const struct git *g, const char *commit, const str
         return -1;
     if (asprintf(&path, "%s/fresh", dir.path) < 0) {
         path = NULL;
-        return no_memory(e);
+        return err_memory(e, "source.memory");
     }
     if (checkout_fresh(g, commit, path, &fresh, e) < 0)
         return -1;
@@ -313,7 +308,7 @@ static int take_submodule(struct walk *w, const struct git *g, const struct repo
 
     if (asprintf(&directory, "%s/%s", g->root, prefix) < 0) {
         directory = NULL;
-        return no_memory(e);
+        return err_memory(e, "source.memory");
     }
     if (git_open(directory, g->path, NULL, &inner, e) < 0)
         return err_wrap(e, "submodule %s", prefix);
@@ -339,7 +334,7 @@ int source_take_cleanrun(const struct git *g, struct source *out, struct err *e)
     int r;
 
     if (!w.digest)
-        return no_memory(e);
+        return err_memory(e, "source.memory");
     r = source_head(g, out, e);
     if (r == 0) {
         digest_update(w.digest, SOURCE_SCHEMA, sizeof(SOURCE_SCHEMA));

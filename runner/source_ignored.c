@@ -24,11 +24,6 @@ struct look {
     struct source_ignored *out;
 };
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
-}
-
 /* The directory that this run is writing, as git lists it. Nothing else is left out: what another
  * run left in the tree may be what the program is built from. */
 static int find_own(const struct git *g, const char *run_directory, char **out, struct err *e)
@@ -41,7 +36,7 @@ static int find_own(const struct git *g, const char *run_directory, char **out, 
     if (asprintf(out, "%s.partial/", run_directory + root + 1) >= 0)
         return 0;
     *out = NULL;
-    return no_memory(e);
+    return err_memory(e, "source.memory");
 }
 
 static bool is_below(const char *path, const char *directory)
@@ -163,7 +158,7 @@ static int queue_submodules(const struct git *g, const char *prefix, struct queu
             return err_set(e, ERR_LIMIT, "source.submodules", "more than %d submodules",
                            SUBMODULES_MAX);
         if (asprintf(&q->prefixes[q->n], "%s%s/", prefix, tab + 1) < 0)
-            return no_memory(e);
+            return err_memory(e, "source.memory");
         q->n++;
     }
     return 0;
@@ -178,7 +173,7 @@ static int count_submodule(const struct git *g, const char *prefix, struct queue
 
     if (asprintf(&directory, "%s/%s", g->root, prefix) < 0) {
         directory = NULL;
-        return no_memory(e);
+        return err_memory(e, "source.memory");
     }
     if (git_open(directory, g->path, NULL, &inner, e) < 0 ||
         queue_submodules(&inner, prefix, q, e) < 0 || count_in(&l, e) < 0)

@@ -8,11 +8,6 @@
 
 #define PATHS_MAX ((size_t) 4 << 20)
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
-}
-
 void source_list_fini(struct source_list *l)
 {
     for (size_t i = 0; i < l->n_extra; i++)
@@ -126,7 +121,7 @@ static int add_nested(struct source_list *l, const struct git *g, const char *di
 
     if (asprintf(&root, "%s/%s", g->root, dir) < 0) {
         root = NULL;
-        return no_memory(e);
+        return err_memory(e, "source.memory");
     }
     root[strlen(root) - 1] = '\0'; /* git ends it with '/' */
     char *const roots[] = {root, NULL};
@@ -148,7 +143,7 @@ static int add_nested(struct source_list *l, const struct git *g, const char *di
                 l->extra = grown;
             if (!grown || !copy) {
                 free(copy);
-                r = no_memory(e);
+                r = err_memory(e, "source.memory");
                 break;
             }
             l->extra[l->n_extra++] = copy;

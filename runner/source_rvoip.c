@@ -53,11 +53,6 @@ static struct digest_state *begin(const struct source_seed_parts *p)
     return d;
 }
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "source.memory", "out of memory");
-}
-
 int source_rvoip_digest(const struct source_seed_parts *parts, struct digest *out, struct err *e)
 {
     size_t n = parts->n_untracked;
@@ -66,7 +61,7 @@ int source_rvoip_digest(const struct source_seed_parts *parts, struct digest *ou
 
     if (!sorted || !d) {
         digest_free(d);
-        return no_memory(e);
+        return err_memory(e, "source.memory");
     }
     if (n > 0) {
         memcpy(sorted, parts->untracked, n * sizeof(*sorted));
@@ -112,7 +107,7 @@ static int frame_untracked(struct digest_state *d, const struct git *g,
         n++;
     names = calloc(n ? n : 1, sizeof(*names));
     if (!names)
-        return no_memory(e);
+        return err_memory(e, "source.memory");
     n = 0;
     for (const char *p = list->data; p < list->data + list->len; p += strlen(p) + 1)
         names[n++] = p;
@@ -161,7 +156,7 @@ int source_take_rvoip(const struct git *g, struct source *out, struct err *e)
     struct digest_state *d = begin(&parts);
 
     if (!d)
-        return no_memory(e);
+        return err_memory(e, "source.memory");
     int r = frame_untracked(d, g, &list, &out->untracked, e);
 
     if (r == 0)

@@ -22,7 +22,7 @@ static int check_archive(const char *directory, struct err *e)
         len--;
     if (asprintf(&archive, "%.*s.tar", (int) len, directory) < 0) {
         archive = NULL;
-        return err_set(e, ERR_NOMEM, "submit.memory", "out of memory");
+        return err_memory(e, "submit.memory");
     }
     if (lstat(archive, &st) < 0)
         return 0;
@@ -85,7 +85,7 @@ int submit_run(struct cli *c, const struct cli_args *a, const char *directory, c
         return code;
     if (!directory || asprintf(&archive, "%s.tar", directory) < 0) {
         archive = NULL;
-        (void) err_set(&e, ERR_NOMEM, "submit.memory", "out of memory");
+        (void) err_memory(&e, "submit.memory");
         return cli_fail(c, &e);
     }
     if (seal(directory, key, archive, &e) < 0) {

@@ -45,7 +45,7 @@ static int add_content(struct digest_state *d, int dirfd, const char *name, stru
     uint64_t done = 0;
 
     if (!block)
-        return err_set(e, ERR_NOMEM, "tree_hash.memory", "out of memory");
+        return err_memory(e, "tree_hash.memory");
     if (file_open_at(dirfd, name, &fd, &size, e) < 0)
         return -1;
     frame_size(d, size);
@@ -81,7 +81,7 @@ int tree_hash(const char *domain, int dirfd, struct digest *out, struct err *e)
         qsort(list.names, list.n, sizeof *list.names, compare_names);
     d = digest_new();
     if (!d)
-        return err_set(e, ERR_NOMEM, "tree_hash.memory", "out of memory");
+        return err_memory(e, "tree_hash.memory");
     digest_update(d, domain, strlen(domain) + 1);
     for (size_t i = 0; i < list.n && rc == 0; i++) {
         source_frame_text(d, list.names[i]);

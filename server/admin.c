@@ -363,7 +363,7 @@ static int find_data(const char *data, struct err *e)
 
     if (asprintf(&path, "%s/cleanrun.db", data) < 0) {
         path = NULL;
-        return err_set(e, ERR_NOMEM, "admin.memory", "out of memory");
+        return err_memory(e, "admin.memory");
     }
     fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd >= 0)

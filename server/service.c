@@ -58,7 +58,7 @@ static int make_base_url(struct service *s, unsigned port, struct err *e)
     if (buf_check(&b, e) < 0)
         return -1;
     s->base_url = buf_take(&b, &size);
-    return s->base_url ? 0 : err_set(e, ERR_NOMEM, "service.memory", "out of memory");
+    return s->base_url ? 0 : err_memory(e, "service.memory");
 }
 
 static int write_port_file(const struct service *s, unsigned port, struct err *e)
@@ -85,7 +85,7 @@ static int open_parts(struct service *s, struct err *e)
     a->cache = cache_new(CACHE_BYTES, api_probe, a);
     a->memo = digest_memo_new();
     if (!a->assets || !a->cache || !a->memo)
-        return err_set(e, ERR_NOMEM, "service.memory", "out of memory");
+        return err_memory(e, "service.memory");
     if (store_generation(a->store, &s->generation, e) < 0)
         return -1;
     return workers_start(WORKERS, &s->workers, e) < 0 ? -1 : ingest_start(a->store, &a->ingest, e);
@@ -116,7 +116,7 @@ int service_start(const struct config *config, int listen_fd, struct service **o
     unsigned port = 0;
 
     if (!s)
-        return err_set(e, ERR_NOMEM, "service.memory", "out of memory");
+        return err_memory(e, "service.memory");
     s->config = config;
     if ((fd < 0 && bind_listen(config->listen, &fd, &port, e) < 0) ||
         make_base_url(s, port, e) < 0 || open_parts(s, e) < 0 || open_listener(s, fd, e) < 0) {

@@ -224,7 +224,7 @@ static int bundle_key(const struct bundle *b, const struct digest *archive, stru
     size_t i = 0;
 
     if (!state)
-        return err_set(e, ERR_NOMEM, "bundle.memory", "out of memory");
+        return err_memory(e, "bundle.memory");
     digest_update(state, archive->bytes, DIGEST_SIZE);
     for (i = 0; i < bundle_part_count(b); i++) {
         struct bundle_part p = bundle_part_get(b, i);
@@ -247,7 +247,7 @@ static int hash_bundle(const struct bundle *b, int fd, struct digest *out, struc
 
     if (!block || !state) {
         digest_free(state);
-        return err_set(e, ERR_NOMEM, "bundle.memory", "out of memory");
+        return err_memory(e, "bundle.memory");
     }
     do {
         rc = bundle_read(b, fd, at, block, BLOCK, &n, e);

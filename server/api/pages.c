@@ -93,12 +93,12 @@ struct content *page_content(struct request *q, const char *name, const cJSON *d
         return NULL;
     bytes = buf_take(&b, &len);
     if (!bytes) {
-        (void) err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+        (void) err_memory(e, "page.memory");
         return NULL;
     }
     c = content_bytes(page_content_type(file), bytes, len);
     if (!c)
-        (void) err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+        (void) err_memory(e, "page.memory");
     else
         content_set_policy(c, REPLY_PAGE);
     return c;
@@ -187,7 +187,7 @@ static struct content *markdown_content(const char *base_url, const cJSON *docum
     }
     if (is_fallen(document) &&
         !cJSON_ReplaceItemInObjectCaseSensitive(audit, "verdict", cJSON_CreateString("INVALID"))) {
-        (void) err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+        (void) err_memory(e, "page.memory");
         return NULL;
     }
     buf_init(&remark, LIMIT_KIB(1));
@@ -200,7 +200,7 @@ static struct content *markdown_content(const char *base_url, const cJSON *docum
         return NULL;
     c = content_bytes(TYPE_MARKDOWN, bytes, len);
     if (!c)
-        (void) err_set(e, ERR_NOMEM, "page.memory", "out of memory");
+        (void) err_memory(e, "page.memory");
     return c;
 }
 

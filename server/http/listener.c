@@ -404,7 +404,7 @@ int listener_start(const struct listener_options *options, struct listener **out
     struct listener *l = calloc(1, sizeof *l);
 
     if (!l)
-        return err_set(e, ERR_NOMEM, "listener.memory", "out of memory");
+        return err_memory(e, "listener.memory");
     l->options = *options;
     l->options.idle_s = options->idle_s ? options->idle_s : IDLE_DEFAULT_S;
     l->options.header_s = options->header_s ? options->header_s : HEADER_DEFAULT_S;

@@ -50,7 +50,7 @@ int workers_start(unsigned threads, struct workers **out, struct err *e)
     struct workers *w = calloc(1, sizeof *w);
 
     if (!w)
-        return err_set(e, ERR_NOMEM, "workers.memory", "out of memory");
+        return err_memory(e, "workers.memory");
     (void) pthread_mutex_init(&w->jobs_lock,
                               NULL); /* cannot fail with default attributes on Linux */
     (void) pthread_cond_init(&w->jobs_changed, NULL);

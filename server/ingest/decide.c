@@ -15,11 +15,6 @@
     LIMIT_MIB(64)     /* stored objects up to this size are read once more before the commit */
 #define JUDGE_TRIES 3 /* a baseline may be approved while a run is judged */
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "ingest.memory", "out of memory");
-}
-
 struct reviewed {
     char *id;
     struct digest archive;
@@ -53,7 +48,7 @@ static int read_current(struct db *d, const struct job *j, const struct manifest
     if (failed || !query_get_digest(&q, BASE_ARCHIVE, &out->archive) ||
         !query_get_digest(&q, BASE_POLICY, out_policy) ||
         !query_get_digest(&q, BASE_EXPERIMENT, out_experiment))
-        return no_memory(e);
+        return err_memory(e, "ingest.memory");
     out->present = true;
     return 0;
 }
@@ -248,9 +243,9 @@ static int add_replay_stage(struct job *j, struct err *e)
         !cJSON_AddStringToObject(stage, "result", "ok") || !cJSON_AddNullToObject(stage, "code") ||
         !cJSON_AddStringToObject(stage, "detail",
                                  "acceptance and comparison computed again, both equal"))
-        return no_memory(e);
+        return err_memory(e, "ingest.memory");
     if (!cJSON_AddItemToArray(stages, stage))
-        return no_memory(e);
+        return err_memory(e, "ingest.memory");
     stage = NULL;
     return 0;
 }
@@ -353,7 +348,7 @@ static int judge_once(struct job *j, const struct package *p, bool *out_moved, s
     j->out->body = buf_take(&a.bytes[STORE_ANSWER], &len);
     j->out->body_len = len;
     j->out->outcome = INGEST_STORED;
-    return j->out->run ? 0 : no_memory(e);
+    return j->out->run ? 0 : err_memory(e, "ingest.memory");
 }
 
 int job_decide(struct job *j, const struct package *p, struct err *e)

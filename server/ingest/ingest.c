@@ -108,13 +108,13 @@ int ingest_start(struct store *s, struct ingest **out, struct err *e)
     int rc;
 
     if (!i)
-        return err_set(e, ERR_NOMEM, "ingest.memory", "out of memory");
+        return err_memory(e, "ingest.memory");
     i->store = s;
     if (pthread_condattr_init(&attr) != 0 ||
         pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
         pthread_mutex_init(&i->lock, NULL) != 0 || pthread_cond_init(&i->wake, &attr) != 0) {
         free(i);
-        return err_set(e, ERR_NOMEM, "ingest.memory", "out of memory");
+        return err_memory(e, "ingest.memory");
     }
     (void) pthread_condattr_destroy(&attr); /* always succeeds on Linux */
     rc = pthread_create(&i->thread, NULL, run, i);
@@ -161,7 +161,7 @@ int ingest_submit(struct ingest *i, const struct ingest_request *r, struct err *
                        LIMIT_ENVELOPE);
     w = copy_request(r);
     if (!w)
-        return err_set(e, ERR_NOMEM, "ingest.memory", "out of memory");
+        return err_memory(e, "ingest.memory");
     (void) pthread_mutex_lock(&i->lock);
     taken = !i->stopping && i->n < LIMIT_QUEUE;
     if (taken) {

@@ -14,11 +14,6 @@
 #define SAMPLES "samples/process.csv"
 #define SNAPSHOT "baseline/"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "judge.memory", "out of memory");
-}
-
 bool judge_has_verdict(const struct manifest *m)
 {
     return strcmp(m->mode, "clean") == 0 && m->status != MANIFEST_BUILD_ONLY;
@@ -257,7 +252,7 @@ static int append(cJSON *checks, cJSON *check, struct err *e)
     if (check && cJSON_AddItemToArray(checks, check))
         return 0;
     json_free(check);
-    return no_memory(e);
+    return err_memory(e, "judge.memory");
 }
 
 /* The report does not name its source where the definition asks. */
@@ -324,7 +319,7 @@ static int add_status_checks(const struct package *p, cJSON *acceptance, struct 
         return 0;
     return cJSON_ReplaceItemInObjectCaseSensitive(acceptance, "verdict", cJSON_CreateString("FAIL"))
                ? 0
-               : no_memory(e);
+               : err_memory(e, "judge.memory");
 }
 
 /* The reviewed policy on the experiment that was run; when both are the reviewed ones this is the
@@ -384,7 +379,7 @@ static int add_dirty(cJSON *audit, const struct manifest *m, struct err *e)
         cJSON_AddStringToObject(reason, "text", text) && cJSON_AddItemToArray(reasons, reason))
         return 0;
     json_free(reason);
-    return no_memory(e);
+    return err_memory(e, "judge.memory");
 }
 
 static int judge_audit(const struct package *p, const struct judge_baseline *baseline,

@@ -7,11 +7,6 @@
 #include "server/ingest/job.h"
 #include "server/store/documents.h"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "ingest.memory", "out of memory");
-}
-
 /* The answer that was given, unless it no longer stands: then how it stands now. */
 static int stored_answer(struct store *s, const char *run, char **out, size_t *out_len,
                          struct err *e)
@@ -35,7 +30,7 @@ static int take_body(struct store *s, const char *run, struct ingest_result *out
     out->run = strdup(run);
     if (!out->run) {
         free(body);
-        return no_memory(e);
+        return err_memory(e, "ingest.memory");
     }
     out->body = body;
     out->body_len = len;

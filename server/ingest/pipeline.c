@@ -155,7 +155,7 @@ int pipeline_start(int fd, struct verify_stream *stream, struct pipeline **out, 
     int flags = fcntl(fd, F_GETFL);
 
     if (!p)
-        return err_set(e, ERR_NOMEM, "pipeline.memory", "out of memory");
+        return err_memory(e, "pipeline.memory");
     /* Default attributes: cannot fail on Linux. */
     (void) pthread_mutex_init(&p->lock, NULL);
     (void) pthread_cond_init(&p->changed, NULL);
@@ -165,7 +165,7 @@ int pipeline_start(int fd, struct verify_stream *stream, struct pipeline **out, 
     p->blocks = aligned_alloc(ALIGNMENT, PIPELINE_BYTES);
     if (!p->blocks) {
         pipeline_free(p);
-        return err_set(e, ERR_NOMEM, "pipeline.memory", "out of memory");
+        return err_memory(e, "pipeline.memory");
     }
     if (stage_start(&p->hashing, p, hash_block, e) < 0 ||
         stage_start(&p->writing, p, write_block, e) < 0) {

@@ -28,11 +28,6 @@ void ingest_result_fini(struct ingest_result *r)
     *r = (struct ingest_result){.outcome = INGEST_FAILED};
 }
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "ingest.memory", "out of memory");
-}
-
 static void job_fini(struct job *j)
 {
     dsse_fini(&j->envelope);
@@ -99,7 +94,7 @@ static int add_runner(struct job *j, const struct query *q, const char *project,
     };
 
     if (!pem || !entry.name || !entry.machine_class)
-        return no_memory(e);
+        return err_memory(e, "ingest.memory");
     if (public_key_parse(pem, strlen(pem), &key, e) < 0)
         return err_wrap(e, "key of runner '%s'", entry.name);
     if (keyring_add(j->ring, key, &entry, e) < 0)
@@ -119,7 +114,7 @@ static int build_keyring(struct job *j, struct err *e)
     j->ring = keyring_new();
     j->runners = calloc(LIMIT_KEYS, sizeof *j->runners);
     if (!j->ring || !j->runners)
-        return no_memory(e);
+        return err_memory(e, "ingest.memory");
     if (store_read_open(j->store, &r, e) < 0)
         return -1;
     q = query_begin(r.db, SQL_RUNNERS_OF_PROJECT);
@@ -392,7 +387,7 @@ static int add_check(struct store *s, struct ingest_result *out, struct err *e)
         check_of_stored(r.db, &run, &d, e) < 0)
         return -1;
     if (d.failed)
-        return no_memory(e);
+        return err_memory(e, "ingest.memory");
     if (!cJSON_IsObject(json_get(d.root, "check")))
         return 0;
     buf_init(&b, LIMIT_CANONICAL);
@@ -401,7 +396,7 @@ static int add_check(struct store *s, struct ingest_result *out, struct err *e)
         return -1;
     bytes = buf_take(&b, &len);
     if (!bytes)
-        return no_memory(e);
+        return err_memory(e, "ingest.memory");
     free(out->body);
     out->body = bytes;
     out->body_len = len;

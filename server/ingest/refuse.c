@@ -93,7 +93,7 @@ static int finish(struct job *j, struct refusal *r, struct err *e)
     if (r->run) {
         j->out->run = strdup(r->run);
         if (!j->out->run)
-            return err_set(e, ERR_NOMEM, "refuse.memory", "out of memory");
+            return err_memory(e, "refuse.memory");
     }
     j->out->outcome = INGEST_INVALID;
     j->out->problem = STEAL(problem);
@@ -236,7 +236,7 @@ int job_refuse(struct job *j, const char *code, const char *text, const cJSON *r
         !cJSON_AddStringToObject(stage, "detail", r.detail) ||
         !cJSON_AddItemToArray(stages, stage)) {
         json_free(stage);
-        return err_set(e, ERR_NOMEM, "refuse.memory", "out of memory");
+        return err_memory(e, "refuse.memory");
     }
     r.stages = stages;
     attribute(j, &r);

@@ -90,7 +90,7 @@ int spool_open(struct store *s, int64_t project_id, const struct digest *expecte
                        LIMIT_ARCHIVE);
     sp = calloc(1, sizeof *sp);
     if (!sp)
-        return err_set(e, ERR_NOMEM, "spool.memory", "out of memory");
+        return err_memory(e, "spool.memory");
     sp->store = s;
     sp->project_id = project_id;
     sp->expected = *expected;
@@ -99,7 +99,7 @@ int spool_open(struct store *s, int64_t project_id, const struct digest *expecte
     sp->stream = verify_stream_new();
     if (!sp->stream) {
         spool_free(sp);
-        return err_set(e, ERR_NOMEM, "spool.memory", "out of memory");
+        return err_memory(e, "spool.memory");
     }
     if (create(sp, e) < 0) {
         spool_free(sp);

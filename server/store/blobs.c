@@ -54,12 +54,12 @@ int blobs_new(int data_fd, struct blobs **out, struct err *e)
     struct blobs *b = calloc(1, sizeof *b);
 
     if (!b)
-        return err_set(e, ERR_NOMEM, "blobs.memory", "out of memory");
+        return err_memory(e, "blobs.memory");
     b->objects_fd = -1;
     b->spool_fd = -1;
     if (pthread_mutex_init(&b->lock, NULL) != 0) {
         free(b);
-        return err_set(e, ERR_NOMEM, "blobs.memory", "out of memory");
+        return err_memory(e, "blobs.memory");
     }
     if (file_mkdirs_at(data_fd, "objects", 0700, e) < 0 ||
         file_mkdirs_at(data_fd, "spool", 0700, e) < 0 ||

@@ -162,7 +162,7 @@ int db_open(const char *path, enum db_kind kind, struct db **out, struct err *e)
     struct db *d = calloc(1, sizeof *d);
 
     if (!d)
-        return err_set(e, ERR_NOMEM, "db.memory", "out of memory");
+        return err_memory(e, "db.memory");
     d->kind = kind;
     flags |= kind == DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
     if (sqlite3_open_v2(path, &d->handle, flags, NULL) != SQLITE_OK) {
@@ -252,7 +252,7 @@ int db_script_text(struct db *d, const char *sql, char **out, struct err *e)
     text = (const char *) sqlite3_column_text(st, 0);
     *out = strdup(text ? text : "");
     (void) sqlite3_finalize(st); /* the row is read */
-    return *out ? 0 : err_set(e, ERR_NOMEM, "db.memory", "out of memory");
+    return *out ? 0 : err_memory(e, "db.memory");
 }
 
 bool db_in_transaction(const struct db *d)

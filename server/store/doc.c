@@ -152,7 +152,7 @@ int doc_verdict_now(struct db *db, const struct store_run *run, cJSON **out, str
         if (!description || !put(verdict, "verdict", cJSON_CreateString("INVALID")) ||
             !put(verdict, "description", cJSON_CreateString(description)) ||
             !put(verdict, "reasons", fallen_reasons(run, description)))
-            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+            return err_memory(e, "doc.memory");
     }
     *out = STEAL(verdict);
     return 0;
@@ -172,7 +172,7 @@ static int fallen_text(struct db *db, const struct store_run *run, char **out, s
     if (buf_check(&b, e) < 0)
         return -1;
     *out = buf_take(&b, out_len);
-    return *out ? 0 : err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+    return *out ? 0 : err_memory(e, "doc.memory");
 }
 
 int doc_verdict(struct store *s, const char *run, char **out, size_t *out_len, struct err *e)
@@ -293,7 +293,7 @@ int doc_definition(struct json_doc *d, cJSON *parent, const char *key, const str
     list = json_add_array(d, out, "metrics");
     cJSON_ArrayForEach(metric, metrics)
         add_metric(d, list, def, metric, index++);
-    return d->failed ? err_set(e, ERR_NOMEM, "doc.memory", "out of memory") : 0;
+    return d->failed ? err_memory(e, "doc.memory") : 0;
 }
 
 /* Token by token; a "*" of the pattern takes any one. */
@@ -370,7 +370,7 @@ static int add_attempt(struct attempt_list *l, size_t *cap, const char *run, con
         void *grown = reallocarray(l->items, more, sizeof *l->items);
 
         if (!grown)
-            return err_set(e, ERR_NOMEM, "attempts.memory", "out of memory");
+            return err_memory(e, "attempts.memory");
         l->items = grown;
         *cap = more;
     }

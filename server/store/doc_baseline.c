@@ -92,7 +92,7 @@ int baseline_list_add(struct json_doc *d, struct db *db, int64_t project_id, con
 
             out->definition = bytes ? strndup((const char *) bytes, out->definition_len) : NULL;
             if (!out->definition)
-                return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+                return err_memory(e, "doc.memory");
         }
     }
     return rc;
@@ -184,7 +184,7 @@ static int add_record(struct json_doc *d, const struct query *q, struct err *e)
         struct digest v;
 
         if (!query_get_digest(q, (int) digests[i].column, &v))
-            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+            return err_memory(e, "doc.memory");
         doc_hex(d, NULL, digests[i].key, &v);
     }
     json_add_string(d, NULL, "superseded_by", query_get_text(q, BASE_SUPERSEDED_BY));

@@ -140,7 +140,7 @@ static int add_history_point(struct history *h, struct series *s, const struct q
     struct digest experiment;
 
     if (!query_get_digest(q, 5, &experiment))
-        return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+        return err_memory(e, "doc.memory");
     json_add_string(h->d, o, "run", query_get_text(q, 0));
     json_add_double(h->d, o, "value", query_get_double(q, 3));
     json_add_string(h->d, o, "verdict", query_get_text(q, 4));
@@ -167,7 +167,7 @@ static int find_experiment(struct history *h, struct db *db, int64_t project_id,
         return -1;
     h->experiment = h->def->experiment_digest;
     if (row && !query_get_digest(&q, BASE_EXPERIMENT, &h->experiment))
-        return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+        return err_memory(e, "doc.memory");
     return 0;
 }
 
@@ -211,7 +211,7 @@ static int add_history(struct history *h, struct db *db, int64_t project_id, con
         if (!done && add_history_of(h, db, project_id, gate, machine_class, e) < 0)
             return -1;
         if (h->d->failed)
-            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+            return err_memory(e, "doc.memory");
     }
     return 0;
 }
@@ -232,7 +232,7 @@ static int add_definition(struct json_doc *d, struct db *db, int64_t project_id,
         return -1;
     h.list = json_add_array(d, NULL, "history");
     if (d->failed)
-        return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+        return err_memory(e, "doc.memory");
     return add_history(&h, db, project_id, gate, json_get(d->root, "runs"), e);
 }
 

@@ -28,7 +28,7 @@ static int add_recent(struct json_doc *d, cJSON *parent, struct db *db, int64_t 
 
         if (!word || !list || !cJSON_InsertItemInArray(list, 0, word)) {
             json_free(word);
-            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+            return err_memory(e, "doc.memory");
         }
     }
     return rc;

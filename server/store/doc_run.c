@@ -127,7 +127,7 @@ static int add_files(struct run_doc *r, struct err *e)
         struct digest digest;
 
         if (!query_get_digest(&q, 4, &digest))
-            return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+            return err_memory(e, "doc.memory");
         json_add_string(&r->d, o, "path", path);
         json_add_int(&r->d, o, "size", query_get_int(&q, 3));
         doc_hex(&r->d, o, "sha256", &digest);
@@ -160,7 +160,7 @@ static int read_member(struct run_doc *r, const char *path, size_t max, char **o
     m.offset = (uint64_t) query_get_int(&q, 0);
     m.size = (uint64_t) query_get_int(&q, 1);
     if (!query_get_digest(&q, 2, &m.digest))
-        return err_set(e, ERR_NOMEM, "doc.memory", "out of memory");
+        return err_memory(e, "doc.memory");
     return side_range(r->fd, &m, max, out, out_len, e);
 }
 

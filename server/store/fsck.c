@@ -92,7 +92,7 @@ static int held_add(struct held *h, const struct digest *d, uint64_t size, struc
             h->digests = digests;
         sizes = digests ? reallocarray(h->sizes, more, sizeof *sizes) : NULL;
         if (!sizes)
-            return err_set(e, ERR_NOMEM, "fsck.memory", "out of memory");
+            return err_memory(e, "fsck.memory");
         h->sizes = sizes;
         h->cap = more;
     }

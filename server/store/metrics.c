@@ -8,11 +8,6 @@
 #include "base/limits.h"
 #include "experiment/pointer.h"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "metrics.memory", "out of memory");
-}
-
 void metric_values_fini(struct metric_values *m)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -31,7 +26,7 @@ static int add_metric(struct metric_values *m, const char *path, const char *poi
     if (!item.path || !item.metric) {
         free(item.path);
         free(item.metric);
-        return no_memory(e);
+        return err_memory(e, "metrics.memory");
     }
     m->items[m->n++] = item;
     return 0;
@@ -65,7 +60,7 @@ int metric_values_collect(const struct definition *d, const struct tree *t,
     const cJSON *metric = NULL;
 
     if (!m.items)
-        return no_memory(e);
+        return err_memory(e, "metrics.memory");
     cJSON_ArrayForEach(metric, metrics) {
         const cJSON *path = json_get(metric, "path");
 

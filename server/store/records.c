@@ -7,11 +7,6 @@
 #include "base/clock.h"
 #include "server/store/store_private.h"
 
-static int no_memory(struct err *e)
-{
-    return err_set(e, ERR_NOMEM, "store.memory", "out of memory");
-}
-
 int store_project_read(struct db *d, const char *name, struct store_project *out, struct err *e)
 {
     AUTO_QUERY struct query q = query_begin(d, SQL_PROJECT_GET);
@@ -161,7 +156,7 @@ int store_run_read(struct db *d, const char *run, struct store_run *out, struct 
     r.revoked_us = query_get_int(&q, RUN_REVOKED);
     r.damaged = query_get_int(&q, RUN_DAMAGED) != 0;
     if (failed || !query_get_digest(&q, RUN_ARCHIVE, &r.archive))
-        return no_memory(e);
+        return err_memory(e, "store.memory");
     *out = r;
     memset(&r, 0, sizeof r); /* moved out */
     return 0;
@@ -209,7 +204,7 @@ int store_document_read(struct db *d, const char *run, enum store_document kind,
     bytes = query_get_bytes(&q, 0, &len);
     copy = malloc(len + 1);
     if (!copy)
-        return no_memory(e);
+        return err_memory(e, "store.memory");
     if (len > 0)
         memcpy(copy, bytes, len);
     copy[len] = 0;
@@ -247,7 +242,7 @@ int store_run_member(struct store *s, const char *run, const char *path, struct 
     m.size = (uint64_t) query_get_int(&q, 1);
     role = query_get_text(&q, 3);
     if (!role || !query_get_digest(&q, 2, &m.digest))
-        return no_memory(e);
+        return err_memory(e, "store.memory");
     memcpy(m.role, role, strnlen(role, sizeof m.role - 1));
     *out = m;
     return 0;
@@ -284,7 +279,7 @@ int store_run_key_pem(struct store *s, const char *run, char **out_pem, struct e
         return -1;
     pem = query_copy_text(&q, 0, &failed);
     if (!pem)
-        return no_memory(e);
+        return err_memory(e, "store.memory");
     *out_pem = pem;
     return 0;
 }
@@ -320,7 +315,7 @@ int store_baseline_read(struct db *d, const char *id, struct store_baseline *out
     b.reviewer = query_copy_text(&q, BASE_REVIEWER, &failed);
     b.reason = query_copy_text(&q, BASE_REASON, &failed);
     if (failed)
-        return no_memory(e);
+        return err_memory(e, "store.memory");
     b.project_id = query_get_int(&q, BASE_PROJECT);
     b.at_us = query_get_int(&q, BASE_AT);
     b.is_private = query_get_int(&q, BASE_PRIVATE) != 0;

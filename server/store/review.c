@@ -380,7 +380,7 @@ static int pack_tree(struct store *s, int dirfd, const struct baseline *b,
     int rc;
 
     if (!files)
-        return err_set(e, ERR_NOMEM, "import.memory", "out of memory");
+        return err_memory(e, "import.memory");
     files[0] = (struct pack_file){.name = "manifest.json", .digest = &b->digest};
     for (size_t i = 0; i < b->n_files; i++)
         files[i + 1] = (struct pack_file){

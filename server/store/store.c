@@ -360,7 +360,7 @@ static int init_locks(struct store *s, struct err *e)
         pthread_mutex_init(&s->write_lock, NULL) != 0 ||
         pthread_mutex_init(&s->pool_lock, NULL) != 0 ||
         pthread_cond_init(&s->pool_ready, &attr) != 0)
-        return err_set(e, ERR_NOMEM, "store.memory", "out of memory");
+        return err_memory(e, "store.memory");
     (void) pthread_condattr_destroy(&attr); /* always succeeds on Linux */
     return 0;
 }
@@ -371,7 +371,7 @@ int store_open(const char *data, enum store_mode mode, unsigned readers, struct 
     struct store *s = calloc(1, sizeof *s);
 
     if (!s)
-        return err_set(e, ERR_NOMEM, "store.memory", "out of memory");
+        return err_memory(e, "store.memory");
     s->data_fd = -1;
     s->serve_lock_fd = -1;
     s->write_lock_fd = -1;
@@ -380,7 +380,7 @@ int store_open(const char *data, enum store_mode mode, unsigned readers, struct 
     if (!s->base_url || init_locks(s, e) < 0) {
         free(s->base_url);
         free(s);
-        return err_set(e, ERR_NOMEM, "store.memory", "out of memory");
+        return err_memory(e, "store.memory");
     }
     if (open_directory(s, data, e) < 0 || open_database(s, readers, e) < 0 ||
         blobs_new(s->data_fd, &s->blobs, e) < 0 ||
@@ -419,7 +419,7 @@ int store_set_base_url(struct store *s, const char *base_url, struct err *e)
     char *copy = strdup(base_url);
 
     if (!copy)
-        return err_set(e, ERR_NOMEM, "store.memory", "out of memory");
+        return err_memory(e, "store.memory");
     free(s->base_url);
     s->base_url = copy;
     return 0;

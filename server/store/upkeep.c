@@ -118,7 +118,7 @@ static int collect_rows(struct store *s, int64_t before_us, struct upkeep_gc *gc
     size_t n = BATCH;
 
     if (!list)
-        return err_set(e, ERR_NOMEM, "gc.memory", "out of memory");
+        return err_memory(e, "gc.memory");
     while (n == BATCH) {
         if (delete_rows(s, before_us, list, &n, e) < 0)
             return -1;
