@@ -4,6 +4,7 @@
  * manifest.
  */
 #include "tests/lib/cases.h"
+#include "tests/lib/pointers.h"
 #include "tests/lib/support.h"
 
 #include <stdio.h>
@@ -41,64 +42,21 @@ static bool reads(const cJSON *manifest)
     return false;
 }
 
-static cJSON *node_at(cJSON *root, const char *pointer)
-{
-    cJSON *node = (cJSON *) (uintptr_t) pointer_get(root, pointer); /* of a tree that is ours */
-
-    if (!node)
-        fail_msg("nothing at %s", pointer);
-    return node;
-}
-
 /* A copy with the value replaced, or (json NULL) taken away. */
 static cJSON *changed(const cJSON *manifest, const char *pointer, const char *json)
 {
     cJSON *copy = cJSON_Duplicate(manifest, true);
-    char *parent = strdup(pointer);
-    cJSON *holder = NULL;
-    cJSON *node = NULL;
+    cJSON *value = NULL;
 
-    assert_non_null(parent);
-    *strrchr(parent, '/') = 0;
-    holder = node_at(copy, parent);
-    node = node_at(copy, pointer);
-    if (!json)
-        cJSON_Delete(cJSON_DetachItemViaPointer(holder, node));
-    else if (cJSON_IsArray(holder))
-        assert_true(cJSON_ReplaceItemViaPointer(holder, node, cJSON_Parse(json)));
-    else
-        assert_true(cJSON_ReplaceItemInObjectCaseSensitive(holder, strrchr(pointer, '/') + 1,
-                                                           cJSON_Parse(json)));
-    free(parent);
+    if (!json) {
+        pointers_remove(copy, pointer);
+        return copy;
+    }
+    value = cJSON_Parse(json);
+    assert_non_null(value);
+    pointers_swap(pointers_at(copy, pointer), value);
+    cJSON_Delete(value);
     return copy;
-}
-
-struct pointers {
-    char *items[200];
-    size_t n;
-};
-
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the manifest */
-static void collect(const cJSON *j, const char *at, struct pointers *out)
-{
-    const cJSON *item = NULL;
-    size_t i = 0;
-
-    if (at[0]) {
-        assert_true(out->n < ARRAY_LEN(out->items));
-        out->items[out->n++] = strdup(at);
-    }
-    if (!cJSON_IsArray(j) && !cJSON_IsObject(j))
-        return;
-    cJSON_ArrayForEach(item, j) {
-        char index[24];
-        char *below = NULL;
-
-        (void) snprintf(index, sizeof index, "%zu", i++);
-        below = pointer_join(at, item->string ? item->string : index);
-        collect(item, below, out);
-        free(below);
-    }
 }
 
 static const char *const others[] = {"null",  "true", "false", "7",  "-1",    "1.5",
@@ -112,10 +70,10 @@ struct allowance {
 static void change_everything(const cJSON *manifest, const struct allowance *allowed,
                               size_t n_allowed)
 {
-    struct pointers p = {.n = 0};
+    struct pointers p;
 
     assert_true(reads(manifest));
-    collect(manifest, "", &p);
+    pointers_of(manifest, SIZE_MAX, &p);
     for (size_t i = 0; i < p.n; i++) {
         AUTO_BUF struct buf found = {0};
         const char *expected = "";
@@ -135,8 +93,8 @@ static void change_everything(const cJSON *manifest, const struct allowance *all
                 expected = allowed[k].changes;
         if (strcmp(found.data ? found.data : "", expected) != 0)
             fail_msg("%s reads with: %s; allowed: %s", p.items[i], found.data, expected);
-        free(p.items[i]);
     }
+    pointers_fini(&p);
 }
 
 static void only_what_the_seeds_format_leaves_open_may_change(void **state)

@@ -4,6 +4,7 @@
  * nothing else may. A refusal never carries a number.
  */
 #include "tests/lib/cases.h"
+#include "tests/lib/pointers.h"
 #include "tests/lib/support.h"
 
 #include <math.h>
@@ -102,35 +103,9 @@ static cJSON *report_of(struct fixture *f, bool of_current)
         ->report;
 }
 
-static cJSON *node_at(cJSON *root, const char *pointer)
-{
-    cJSON *node = (cJSON *) (uintptr_t) pointer_get(root, pointer); /* of a tree that is ours */
-
-    if (!node)
-        fail_msg("nothing at %s", pointer);
-    return node;
-}
-
-/* Exchanges what two nodes hold; their places and names stay. */
-static void swap(cJSON *a, cJSON *b)
-{
-    cJSON old = *a;
-
-    a->type = b->type;
-    a->child = b->child;
-    a->valuestring = b->valuestring;
-    a->valuedouble = b->valuedouble;
-    a->valueint = b->valueint;
-    b->type = old.type;
-    b->child = old.child;
-    b->valuestring = old.valuestring;
-    b->valuedouble = old.valuedouble;
-    b->valueint = old.valueint;
-}
-
 static enum verdict with(struct fixture *f, bool of_current, const char *pointer, const char *json)
 {
-    cJSON *node = node_at(report_of(f, of_current), pointer);
+    cJSON *node = pointers_at(report_of(f, of_current), pointer);
     cJSON *value = NULL;
     struct err e = ERR_INIT;
     enum verdict verdict = VERDICT_MAX;
@@ -138,9 +113,9 @@ static enum verdict with(struct fixture *f, bool of_current, const char *pointer
     if (json_parse(json, strlen(json), NULL, &value, &e) < 0)
         fail_msg("%s: %s", json, e.text);
     if (!json_equal(node, value)) {
-        swap(node, value);
+        pointers_swap(node, value);
         verdict = judge(f);
-        swap(node, value);
+        pointers_swap(node, value);
     }
     json_free(value);
     return verdict; /* VERDICT_MAX: no neighbour */
@@ -151,47 +126,14 @@ static enum verdict without(struct fixture *f, bool of_current, const char *poin
     struct tree_file *file =
         (struct tree_file *) (uintptr_t) tree_find(of_current ? &f->current : &f->baseline, REPORT);
     cJSON *original = file->report;
-    char *parent = strdup(pointer);
     enum verdict verdict = VERDICT_MAX;
 
-    assert_non_null(parent);
     file->report = cJSON_Duplicate(original, true);
-    *strrchr(parent, '/') = 0;
-    cJSON_Delete(
-        cJSON_DetachItemViaPointer(node_at(file->report, parent), node_at(file->report, pointer)));
+    pointers_remove(file->report, pointer);
     verdict = judge(f);
     cJSON_Delete(file->report);
     file->report = original;
-    free(parent);
     return verdict;
-}
-
-struct pointers {
-    char *items[2000];
-    size_t n;
-};
-
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the report */
-static void collect(const cJSON *j, const char *at, struct pointers *out)
-{
-    const cJSON *item = NULL;
-    size_t i = 0;
-
-    if (at[0]) {
-        assert_true(out->n < ARRAY_LEN(out->items));
-        out->items[out->n++] = strdup(at);
-    }
-    if (!cJSON_IsArray(j) && !cJSON_IsObject(j))
-        return;
-    cJSON_ArrayForEach(item, j) {
-        char index[24];
-        char *below = NULL;
-
-        (void) snprintf(index, sizeof index, "%zu", i++);
-        below = pointer_join(at, item->string ? item->string : index);
-        collect(item, below, out);
-        free(below);
-    }
 }
 
 static const char *const others[] = {"null",  "true", "false", "7",  "-1",    "0",
@@ -267,27 +209,25 @@ static void note(struct buf *out, const char *change, enum verdict verdict)
 
 static void change_everything(struct fixture *f, bool of_current)
 {
-    struct pointers *p = calloc(1, sizeof *p);
+    struct pointers p;
 
-    assert_non_null(p);
-    collect(report_of(f, of_current), "", p);
-    assert_true(p->n > 20);
-    for (size_t i = 0; i < p->n; i++) {
+    pointers_of(report_of(f, of_current), SIZE_MAX, &p);
+    assert_true(p.n > 20);
+    for (size_t i = 0; i < p.n; i++) {
         AUTO_BUF struct buf found = {0};
         char place[300];
 
         buf_init(&found, LIMIT_KIB(4));
         buf_puts(&found, "");
         (void) snprintf(place, sizeof place, "%s%s", of_current ? "current" : "baseline",
-                        p->items[i]);
-        note(&found, "removed", without(f, of_current, p->items[i]));
+                        p.items[i]);
+        note(&found, "removed", without(f, of_current, p.items[i]));
         for (size_t k = 0; k < ARRAY_LEN(others); k++)
-            note(&found, others[k], with(f, of_current, p->items[i], others[k]));
+            note(&found, others[k], with(f, of_current, p.items[i], others[k]));
         if (strcmp(found.data ? found.data : "", allowed_at(place)) != 0)
             fail_msg("%s is answered with: %s; allowed: %s", place, found.data, allowed_at(place));
-        free(p->items[i]);
     }
-    free(p);
+    pointers_fini(&p);
 }
 
 static void only_what_is_listed_may_change(void **state)
@@ -335,11 +275,11 @@ static void the_same_break_on_both_sides_is_no_match(void **state)
                             fields[i]);
             for (size_t s = 0; s < 2; s++) {
                 changed[s] = cJSON_Parse(values[k]);
-                swap(node_at(sides[s], pointer), changed[s]);
+                pointers_swap(pointers_at(sides[s], pointer), changed[s]);
             }
             verdict = judge(f);
             for (size_t s = 0; s < 2; s++) {
-                swap(node_at(sides[s], pointer), changed[s]);
+                pointers_swap(pointers_at(sides[s], pointer), changed[s]);
                 cJSON_Delete(changed[s]);
             }
             if (verdict != VERDICT_NON_COMPARABLE)

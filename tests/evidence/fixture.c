@@ -75,11 +75,6 @@ static const char definition_yaml[] =
     "rate, unit: 1/s, "
     "worse: lower, tolerance_pct: 5, gated: true}]}\n";
 
-void fixture_die(const struct err *e)
-{
-    fail_msg("unexpected error %s: %s", e->code, e->text);
-}
-
 static cJSON *parse(const char *text)
 {
     cJSON *j = NULL;

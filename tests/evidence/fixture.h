@@ -2,6 +2,7 @@
  * evidence. */
 #pragma once
 
+#include "tests/lib/must.h"
 #include "tests/lib/support.h"
 
 #include <cjson/cJSON.h>
@@ -67,12 +68,3 @@ const char *fixture_judge(const struct fixture *f, const char *archive, size_t l
 /* fixture_sign, then fixture_judge. */
 const char *fixture_judge_signed(const struct fixture *f, const char *archive, size_t len,
                                  char *detail);
-
-void fixture_die(const struct err *e);
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        struct err e_ = ERR_INIT;                                                                  \
-        if ((call) < 0)                                                                            \
-            fixture_die(&e_);                                                                      \
-    } while (0)
-#define E (&e_)

@@ -1,5 +1,6 @@
 /* Published and own DSSE vectors byte for byte, and everything an envelope must not get away with.
  */
+#include "tests/lib/must.h"
 #include "tests/lib/support.h"
 
 #include <stdio.h>
@@ -17,19 +18,6 @@
 static struct private_key *key;
 static struct private_key *other;
 static struct keyring *ring; /* both */
-
-static void die(const struct err *e)
-{
-    fail_msg("unexpected error %s: %s", e->code, e->text);
-}
-
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        struct err e_ = ERR_INIT;                                                                  \
-        if ((call) < 0)                                                                            \
-            die(&e_);                                                                              \
-    } while (0)
-#define E (&e_)
 
 static void trust(const struct private_key *k)
 {

@@ -1,4 +1,5 @@
 /* Signatures and keys, with openssl and Project Wycheproof as judges. */
+#include "tests/lib/must.h"
 #include "tests/lib/support.h"
 
 #include <cjson/cJSON.h>
@@ -14,19 +15,6 @@
 #include "evidence/pem.h"
 #include "evidence/sign.h"
 #include "tests/evidence/vectors.h"
-
-static void die(const struct err *e)
-{
-    fail_msg("unexpected error %s: %s", e->code, e->text);
-}
-
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        struct err e_ = ERR_INIT;                                                                  \
-        if ((call) < 0)                                                                            \
-            die(&e_);                                                                              \
-    } while (0)
-#define E (&e_)
 
 static const char *member(const cJSON *o, const char *key)
 {

@@ -4,6 +4,7 @@
  * limit and one step beyond. What may change without a failure is listed here and nothing else may.
  */
 #include "tests/lib/cases.h"
+#include "tests/lib/pointers.h"
 #include "tests/lib/support.h"
 
 #include <float.h>
@@ -20,6 +21,7 @@
 #include "experiment/pointer.h"
 
 #define REPORT "tests/data/rvoip/reports/canonical-pass-2000.json"
+#define LONG_LIST 200 /* of the raw samples a few stand for all */
 
 struct fixture {
     struct definition_file file;
@@ -75,35 +77,9 @@ static bool passes(const struct fixture *f, const cJSON *report, const char *che
     return false;
 }
 
-/* Exchanges what two nodes hold; their places and names stay. */
-static void swap(cJSON *a, cJSON *b)
-{
-    cJSON old = *a;
-
-    a->type = b->type;
-    a->child = b->child;
-    a->valuestring = b->valuestring;
-    a->valuedouble = b->valuedouble;
-    a->valueint = b->valueint;
-    b->type = old.type;
-    b->child = old.child;
-    b->valuestring = old.valuestring;
-    b->valuedouble = old.valuedouble;
-    b->valueint = old.valueint;
-}
-
-static cJSON *node_at(cJSON *root, const char *pointer)
-{
-    cJSON *node = (cJSON *) (uintptr_t) pointer_get(root, pointer); /* of a tree that is ours */
-
-    if (!node)
-        fail_msg("nothing at %s", pointer);
-    return node;
-}
-
 static bool passes_with(struct fixture *f, const char *pointer, const char *json, const char *check)
 {
-    cJSON *node = node_at(f->report, pointer);
+    cJSON *node = pointers_at(f->report, pointer);
     cJSON *value = NULL;
     struct err e = ERR_INIT;
     bool passed = false;
@@ -114,9 +90,9 @@ static bool passes_with(struct fixture *f, const char *pointer, const char *json
         json_free(value);
         return false; /* no neighbour */
     }
-    swap(node, value);
+    pointers_swap(node, value);
     passed = passes(f, f->report, check);
-    swap(node, value);
+    pointers_swap(node, value);
     json_free(value);
     return passed;
 }
@@ -124,51 +100,12 @@ static bool passes_with(struct fixture *f, const char *pointer, const char *json
 static bool passes_without(const struct fixture *f, const char *pointer, const char *check)
 {
     cJSON *copy = cJSON_Duplicate(f->report, true);
-    cJSON *node = node_at(copy, pointer);
-    char *parent = strdup(pointer);
     bool passed = false;
 
-    assert_non_null(parent);
-    *strrchr(parent, '/') = 0;
-    cJSON_Delete(cJSON_DetachItemViaPointer(node_at(copy, parent), node));
+    pointers_remove(copy, pointer);
     passed = passes(f, copy, check);
     cJSON_Delete(copy);
-    free(parent);
     return passed;
-}
-
-enum { LONG_LIST = 200 };
-
-struct pointers {
-    char *items[4000];
-    size_t n;
-};
-
-/* Every value but the raw samples, of which a few stand for all. */
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the report */
-static void collect(const cJSON *j, const char *at, struct pointers *out)
-{
-    const cJSON *item = NULL;
-    bool long_list = cJSON_IsArray(j) && cJSON_GetArraySize(j) > LONG_LIST;
-    size_t i = 0;
-
-    if (at[0]) {
-        assert_true(out->n < ARRAY_LEN(out->items));
-        out->items[out->n++] = strdup(at);
-    }
-    if (!cJSON_IsArray(j) && !cJSON_IsObject(j))
-        return;
-    cJSON_ArrayForEach(item, j) {
-        char index[24];
-        char *below = NULL;
-
-        (void) snprintf(index, sizeof index, "%zu", i);
-        below = pointer_join(at, item->string ? item->string : index);
-        if (i < (long_list ? 3 : LONG_LIST) || !item->next)
-            collect(item, below, out);
-        i++;
-        free(below);
-    }
 }
 
 static const char *const others[] = {"null",  "true", "false", "7",  "-1",
@@ -257,28 +194,26 @@ static void note(struct buf *out, const char *change)
 static void only_what_is_listed_may_change(void **state)
 {
     struct fixture *f = *state;
-    struct pointers *p = calloc(1, sizeof *p);
+    struct pointers p;
 
-    assert_non_null(p);
-    collect(f->report, "", p);
-    assert_true(p->n > 400);
+    pointers_of(f->report, LONG_LIST, &p);
+    assert_true(p.n > 400);
     assert_true(passes(f, f->report, NULL));
-    for (size_t i = 0; i < p->n; i++) {
+    for (size_t i = 0; i < p.n; i++) {
         AUTO_BUF struct buf found = {0};
 
         buf_init(&found, LIMIT_KIB(4));
         buf_puts(&found, "");
-        if (passes_without(f, p->items[i], NULL))
+        if (passes_without(f, p.items[i], NULL))
             note(&found, "removed");
         for (size_t k = 0; k < ARRAY_LEN(others); k++)
-            if (is_tried(p->items[i], others[k]) && passes_with(f, p->items[i], others[k], NULL))
+            if (is_tried(p.items[i], others[k]) && passes_with(f, p.items[i], others[k], NULL))
                 note(&found, others[k]);
-        if (strcmp(found.data ? found.data : "", allowed_at(p->items[i])) != 0)
-            fail_msg("%s passes with: %s; allowed: %s", p->items[i], found.data,
-                     allowed_at(p->items[i]));
-        free(p->items[i]);
+        if (strcmp(found.data ? found.data : "", allowed_at(p.items[i])) != 0)
+            fail_msg("%s passes with: %s; allowed: %s", p.items[i], found.data,
+                     allowed_at(p.items[i]));
     }
-    free(p);
+    pointers_fini(&p);
 }
 
 /* A list that has one element more is another list. */
@@ -290,7 +225,7 @@ static void lists_have_no_more_elements(void **state)
         "/diagnostics/measurement_identity/conditioning/points", "/resources/rss_samples_mb"};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        cJSON *list = node_at(f->report, lists[i]);
+        cJSON *list = pointers_at(f->report, lists[i]);
         int n = cJSON_GetArraySize(list);
 
         assert_true(cJSON_IsArray(list));

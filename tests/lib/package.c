@@ -27,14 +27,8 @@
 #include "experiment/resources.h"
 #include "experiment/samples.h"
 #include "experiment/tree.h"
+#include "tests/lib/must.h"
 
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        struct err e_ = ERR_INIT;                                                                  \
-        if ((call) < 0)                                                                            \
-            fail_msg("%s:%d: unexpected error %s: %s", __FILE__, __LINE__, e_.code, e_.text);      \
-    } while (0)
-#define E (&e_)
 #define TEXT_MAX LIMIT_MIB(4)
 #define SOURCE_HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define OTHER_HASH "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"

@@ -325,6 +325,33 @@ void test_run_fini(struct test_run *r)
     r->err = NULL;
 }
 
+void test_git(const char *dir, const char *const argv[])
+{
+    static const char *const env[] = {
+        "GIT_AUTHOR_NAME=Fixture",
+        "GIT_AUTHOR_EMAIL=fixture@example.invalid",
+        "GIT_COMMITTER_NAME=Fixture",
+        "GIT_COMMITTER_EMAIL=fixture@example.invalid",
+        "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
+        "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
+        "GIT_CONFIG_GLOBAL=/dev/null",
+        "GIT_CONFIG_NOSYSTEM=1",
+        NULL,
+    };
+    const char *full[32] = {"git", "-c", "protocol.file.allow=always"};
+    struct test_run r;
+    size_t n = 3;
+
+    for (size_t i = 0; argv[i]; i++) {
+        assert_true(n < sizeof full / sizeof full[0] - 1);
+        full[n++] = argv[i];
+    }
+    test_run(full, env, dir, NULL, &r);
+    if (r.code != 0)
+        fail_msg("git %s: %s", argv[0], r.err);
+    test_run_fini(&r);
+}
+
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *) a, *(char *const *) b);

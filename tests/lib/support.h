@@ -68,6 +68,11 @@ void test_run(const char *const argv[], const char *const env[], const char *cwd
               struct test_run *out);
 void test_run_fini(struct test_run *r); /* accepts zeroed */
 
+/* git with these arguments (NULL-ended, without the program's name) in dir: a fixed identity and
+ * date, nobody's configuration, submodules from files. */
+void test_git(const char *dir, const char *const argv[]);
+#define TEST_GIT(dir, ...) test_git((dir), (const char *const[]){__VA_ARGS__, NULL})
+
 /* Names in a directory that end in `suffix` ("" for all), in byte order, without "." and "..";
  * *out_names is NULL-ended, freed with test_names_free. */
 size_t test_list(const char *dir, const char *suffix, char ***out_names);

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/json_in.h"
+
 #define ARGS_MAX 48
 
 static const char definition[] =
@@ -68,27 +70,7 @@ static char *with_repo(const char *text, const char *repo)
 
 void project_git(const struct project *p, const char *const argv[])
 {
-    static const char *const env[] = {
-        "GIT_AUTHOR_NAME=Fixture",
-        "GIT_AUTHOR_EMAIL=fixture@example.invalid",
-        "GIT_COMMITTER_NAME=Fixture",
-        "GIT_COMMITTER_EMAIL=fixture@example.invalid",
-        "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
-        "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
-        "GIT_CONFIG_GLOBAL=/dev/null",
-        NULL,
-    };
-    const char *full[ARGS_MAX] = {"git"};
-    struct test_run r;
-    size_t n = 1;
-
-    for (size_t i = 0; argv[i]; i++)
-        full[n++] = argv[i];
-    test_run(full, env, p->repo, NULL, &r);
-    if (r.code != 0)
-        print_error("git %s: %s\n", argv[0], r.err);
-    assert_int_equal(r.code, 0);
-    test_run_fini(&r);
+    test_git(p->repo, argv);
 }
 
 void project_new(struct project *p, const char *behaviour, const char *extra)
@@ -193,6 +175,31 @@ void project_change(const struct project *p, const char *name, const char *from,
 
     replace(p, name, from, to);
     project_git(p, commit);
+}
+
+cJSON *project_json(const struct project *p, const char *name)
+{
+    char *path = project_out(p, name);
+    size_t len = 0;
+    char *text = test_read_path(path, &len);
+    cJSON *j = NULL;
+    struct err e = ERR_INIT;
+
+    if (json_parse(text, len, NULL, &j, &e) < 0)
+        fail_msg("%s: %s", name, e.text);
+    free(text);
+    free(path);
+    return j;
+}
+
+bool project_has(const struct project *p, const char *name)
+{
+    char *path = project_out(p, name);
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+
+    free(path);
+    return there;
 }
 
 void project_manifest_digest(const char *dir, char hex[DIGEST_HEX_SIZE])

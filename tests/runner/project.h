@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <cjson/cJSON.h>
+
 #include "base/digest.h"
 #include "tests/lib/support.h"
 
@@ -34,5 +36,9 @@ void project_cleanrun(const struct project *p, const char *const args[], const c
 void project_measure(const struct project *p, const char *const args[], struct test_run *r);
 /* "<dir>/out/<name>" */
 char *project_out(const struct project *p, const char *name);
+/* A JSON document of the run directory, freed with cJSON_Delete; and whether there is such a file.
+ */
+cJSON *project_json(const struct project *p, const char *name);
+bool project_has(const struct project *p, const char *name);
 /* SHA-256 of the run directory's manifest.json. */
 void project_manifest_digest(const char *dir, char hex[DIGEST_HEX_SIZE]);

@@ -47,41 +47,16 @@ static const char manifest_template[] =
 
 /* Git and the source block. */
 
-static void git_in(const char *dir, const char *const argv[])
-{
-    static const char *const env[] = {
-        "GIT_AUTHOR_NAME=Fixture",
-        "GIT_AUTHOR_EMAIL=fixture@example.invalid",
-        "GIT_COMMITTER_NAME=Fixture",
-        "GIT_COMMITTER_EMAIL=fixture@example.invalid",
-        "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
-        "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
-        "GIT_CONFIG_GLOBAL=/dev/null",
-        "GIT_CONFIG_NOSYSTEM=1",
-        NULL,
-    };
-    const char *full[16] = {"git"};
-    struct test_run r;
-
-    for (size_t i = 0; argv[i]; i++)
-        full[i + 1] = argv[i];
-    test_run(full, env, dir, NULL, &r);
-    if (r.code != 0)
-        fail_msg("git %s: %s", argv[0], r.err);
-    test_run_fini(&r);
-}
-#define GIT(dir, ...) git_in((dir), (const char *const[]){__VA_ARGS__, NULL})
-
 static void make_repo(const struct release *r, bool dirty)
 {
     struct command_result result;
     const char *const argv[] = {"fingerprint", r->repo, "--scheme", "rvoip-v1", "--json", NULL};
 
     assert_int_equal(mkdir(r->repo, 0755), 0);
-    GIT(r->repo, "init", "-q", "-b", "main", ".");
+    TEST_GIT(r->repo, "init", "-q", "-b", "main", ".");
     test_write_text(r->repo, "source.txt", "release source\n");
-    GIT(r->repo, "add", ".");
-    GIT(r->repo, "commit", "-q", "-m", "fixture");
+    TEST_GIT(r->repo, "add", ".");
+    TEST_GIT(r->repo, "commit", "-q", "-m", "fixture");
     if (dirty)
         test_write_text(r->repo, "source.txt", "uncommitted\n");
     run_command(&command_fingerprint, argv, &result);

@@ -23,31 +23,6 @@
 #include "evidence/manifest.h"
 #include "runner/report.h"
 
-static cJSON *read_json(const struct project *p, const char *name)
-{
-    char *path = project_out(p, name);
-    size_t len = 0;
-    char *text = test_read_path(path, &len);
-    cJSON *j = NULL;
-    struct err e = ERR_INIT;
-
-    if (json_parse(text, len, NULL, &j, &e) < 0)
-        fail_msg("%s: %s", name, e.text);
-    free(text);
-    free(path);
-    return j;
-}
-
-static bool exists(const struct project *p, const char *name)
-{
-    char *path = project_out(p, name);
-    struct stat st;
-    bool there = stat(path, &st) == 0;
-
-    free(path);
-    return there;
-}
-
 /* The manifest, read as a verifier reads it, with every listed file's bytes checked. */
 static cJSON *checked_manifest(const struct project *p)
 {
@@ -146,7 +121,7 @@ static void run_without_baseline_is_evidence_and_non_comparable(void **state)
     assert_true(cJSON_IsTrue(json_get(json_get(m, "source"), "unchanged")));
     assert_true(cJSON_IsFalse(json_get(json_get(json_get(m, "source"), "start"), "dirty")));
     /* The runner's own numbers are in the report, the workload's bytes beside it. */
-    cJSON *report = read_json(&p, "results/s/p.json");
+    cJSON *report = project_json(&p, "results/s/p.json");
 
     assert_true(json_get(json_get(report, "resources"), "peak_rss_mb")->valuedouble > 0);
     assert_true(cJSON_IsTrue(json_get(
@@ -219,12 +194,12 @@ static void run_against_a_baseline_is_ok(void **state)
     project_measure(&p, missing, &r);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "requires --baseline-sha256"));
-    assert_false(exists(&p, ""));
+    assert_false(project_has(&p, ""));
     test_run_fini(&r);
     project_measure(&p, wrong, &r);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "reviewed baseline content differs"));
-    assert_false(exists(&p, ""));
+    assert_false(project_has(&p, ""));
     test_run_fini(&r);
 
     /* The program that the first run built lies there, and git ignores it: is it this commit's? */
@@ -253,9 +228,9 @@ static void run_against_a_baseline_is_ok(void **state)
 
     assert_string_equal(text_at(m, "audit_status"), "OK");
     assert_string_equal(text_at(json_get(m, "baseline"), "manifest_sha256"), hex);
-    assert_true(exists(&p, "baseline/manifest.json"));
-    assert_true(exists(&p, "baseline/results/s/p.json"));
-    assert_true(exists(&p, "audit.md"));
+    assert_true(project_has(&p, "baseline/manifest.json"));
+    assert_true(project_has(&p, "baseline/results/s/p.json"));
+    assert_true(project_has(&p, "audit.md"));
     cJSON_Delete(m);
     test_run_fini(&r);
 
@@ -291,7 +266,7 @@ static void check_fail(const char *behaviour, const char *fault, const char *rep
 
     assert_string_equal(text_at(m, "status"), "FAIL");
     assert_string_equal(text_at(m, "report_status"), report_status);
-    assert_false(exists(&p, "error.json"));
+    assert_false(project_has(&p, "error.json"));
     cJSON_Delete(m);
     test_run_fini(&r);
     project_free(&p);
@@ -454,9 +429,9 @@ static void check_error(const struct project *p, const struct test_run *r, int c
     if (r->code != code)
         print_error("%s%s\n", r->out, r->err);
     assert_int_equal(r->code, code);
-    assert_true(exists(p, "error.json"));
-    assert_false(exists(p, "manifest.json"));
-    cJSON *j = read_json(p, "error.json");
+    assert_true(project_has(p, "error.json"));
+    assert_false(project_has(p, "manifest.json"));
+    cJSON *j = project_json(p, "error.json");
 
     if (!strstr(text_at(j, "text"), words))
         print_error("'%s' is not in '%s'\n", words, text_at(j, "text"));
@@ -517,7 +492,7 @@ static void run_is_an_error_when_the_build_fails(void **state)
     test_write_text(p.repo, "workload.c", "int main(void) { return undefined; }\n");
     project_measure(&p, NULL, &r);
     check_error(&p, &r, 6, "the build failed");
-    assert_true(exists(&p, "build.log"));
+    assert_true(project_has(&p, "build.log"));
     test_run_fini(&r);
     project_free(&p);
 }
@@ -625,8 +600,8 @@ static void run_interrupted_ends_with_130_and_no_workload(void **state)
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 130);
     assert_int_equal(find_workload("sleep", p.repo), 0);
-    assert_true(exists(&p, "error.json"));
-    assert_false(exists(&p, "manifest.json"));
+    assert_true(project_has(&p, "error.json"));
+    assert_false(project_has(&p, "manifest.json"));
     project_free(&p);
 }
 
@@ -913,7 +888,7 @@ static void run_is_refused_beside_the_build_of_a_killed_runner(void **state)
     assert_int_equal(r.code, 6);
     assert_non_null(strstr(r.err, "still at work"));
     assert_non_null(strstr(r.err, "sleep ("));
-    assert_false(exists(&p, "manifest.json"));
+    assert_false(project_has(&p, "manifest.json"));
     test_run_fini(&r);
     kill(-session, SIGKILL);
     project_measure(&p, NULL, &r);
@@ -952,7 +927,7 @@ static void run_refuses_overrides_before_any_build(void **state) /* RUN-05, 06, 
         project_cleanrun(&p, args, env, &r);
         assert_int_equal(r.code, 2);
         assert_non_null(strstr(r.err, words));
-        assert_false(exists(&p, ""));
+        assert_false(project_has(&p, ""));
         test_run_fini(&r);
         free(words);
         free(assignment);
@@ -1015,7 +990,7 @@ static void run_fills_in_the_places_that_variables_name(void **state)
     assert_int_equal(r.code, 3);
     char *path = project_out(&p, "run.log");
     char *log = test_read_path(path, NULL);
-    cJSON *record = read_json(&p, "environment.json");
+    cJSON *record = project_json(&p, "environment.json");
     const cJSON *set = json_get(json_get(record, "run"), "set");
 
     assert_non_null(strstr(log, "\nWHERE={run}/results/x\n"));
@@ -1178,7 +1153,7 @@ static void run_refuses_variables_that_cant_be_recorded(void **state)
     project_cleanrun(&p, args, env, &r);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "FLAGS"));
-    assert_false(exists(&p, ""));
+    assert_false(project_has(&p, ""));
     test_run_fini(&r);
     free(out);
     project_free(&p);
@@ -1217,7 +1192,7 @@ static void run_to_push_checks_server_and_token_first(void **state)
         project_cleanrun(&p, args, NULL, &r);
         if (r.code != rows[i].code || !strstr(r.err, rows[i].words))
             fail_msg("row %zu: exit %d\n%s%s", i, r.code, r.out, r.err);
-        assert_false(exists(&p, ""));
+        assert_false(project_has(&p, ""));
         test_run_fini(&r);
     }
     free(key);
@@ -1236,7 +1211,7 @@ static void run_ends_orphans_with_the_program(void **state)
     project_measure(&p, NULL, &r);
     assert_int_equal(r.code, 3);
     assert_int_equal(find_workload("orphan", p.repo), 0);
-    cJSON *host = read_json(&p, "host.json");
+    cJSON *host = project_json(&p, "host.json");
 
     assert_true(json_get(json_get(host, "usage"), "processes_left_behind")->valuedouble >= 1);
     cJSON_Delete(host);
@@ -1284,7 +1259,7 @@ static void diagnostic_modes_never_end_green(void **state)
     project_measure(&p, no_tool, &r);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "no-such-profiler"));
-    assert_false(exists(&p, ""));
+    assert_false(project_has(&p, ""));
     test_run_fini(&r);
     /* The control: a clean run of the same program. */
     project_measure(&p, NULL, &r);
@@ -1306,7 +1281,7 @@ static void diagnostic_modes_never_end_green(void **state)
     assert_string_equal(text_at(m, "status"), "PASS");
     assert_string_equal(text_at(m, "acceptance_status"), "NOT_APPLICABLE");
     assert_true(strlen(text_at(m, "control")) == 25);
-    assert_true(exists(&p, "profile/heap.txt"));
+    assert_true(project_has(&p, "profile/heap.txt"));
     cJSON_Delete(m);
     test_run_fini(&r);
 

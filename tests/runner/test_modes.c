@@ -16,31 +16,6 @@
 #include "runner/plan.h"
 #include "runner/profiler.h"
 
-static cJSON *read_json(const struct project *p, const char *name)
-{
-    char *path = project_out(p, name);
-    size_t len = 0;
-    char *text = test_read_path(path, &len);
-    cJSON *j = NULL;
-    struct err e = ERR_INIT;
-
-    if (json_parse(text, len, NULL, &j, &e) < 0)
-        fail_msg("%s: %s", name, e.text);
-    free(text);
-    free(path);
-    return j;
-}
-
-static bool exists(const struct project *p, const char *name)
-{
-    char *path = project_out(p, name);
-    struct stat st;
-    bool there = stat(path, &st) == 0;
-
-    free(path);
-    return there;
-}
-
 static void measure(const struct project *p, const char *mode, int code, const char *words)
 {
     const char *const args[] = {"--mode", mode, NULL};
@@ -97,7 +72,7 @@ static void snapshots_are_taken_at_the_named_markers(const char *mode)
         asprintf(&modes, "    modes:\n      %s: {snapshots: [begin, window_start]}\n", mode) > 0);
     project_new(&p, "ok", modes);
     measure(&p, mode, 7, NULL);
-    cJSON *j = read_json(&p, "profile/snapshots.json"), *m = read_json(&p, "manifest.json");
+    cJSON *j = project_json(&p, "profile/snapshots.json"), *m = project_json(&p, "manifest.json");
     const cJSON *list = json_get(j, "snapshots"), *file = NULL;
     const char *role = NULL;
 
@@ -124,7 +99,7 @@ static void snapshots_are_taken_at_the_named_markers(const char *mode)
     test_run(away, NULL, NULL, NULL, &r);
     test_run_fini(&r);
     measure(&p, "clean", 3, NULL);
-    assert_false(exists(&p, "profile"));
+    assert_false(project_has(&p, "profile"));
     free(out);
     project_free(&p);
     free(modes);
@@ -156,7 +131,7 @@ static void memory_is_looked_at_and_dumped_by_the_clock(void **state)
                 "dump_signal: USR2,\n               env: {set: {DUMPS: '{profile}/heap'}}, output: "
                 "['heap.*']}\n");
     measure(&p, "memory", 7, NULL);
-    cJSON *j = read_json(&p, "profile/snapshots.json"), *m = read_json(&p, "manifest.json");
+    cJSON *j = project_json(&p, "profile/snapshots.json"), *m = project_json(&p, "manifest.json");
 
     assert_int_equal(number(j, "every_ms"), 150);
     cJSON_ArrayForEach(s, json_get(j, "snapshots")) {
@@ -196,7 +171,7 @@ static void snapshots_tell_the_profiler_from_the_program(void **state)
                 "    modes:\n      memory: {command: [sh, -c, '\"$@\"; exit $?', x], snapshots: "
                 "[begin]}\n");
     measure(&p, "memory", 7, NULL);
-    cJSON *j = read_json(&p, "profile/snapshots.json");
+    cJSON *j = project_json(&p, "profile/snapshots.json");
     const cJSON *s = json_get(j, "snapshots")->child;
 
     cJSON_ArrayForEach(process, json_get(s, "processes")) {
@@ -222,7 +197,7 @@ static void a_snapshot_that_was_promised_and_not_taken_is_a_fail(void **state)
     (void) state;
     project_new(&p, "ok", "    modes:\n      memory: {snapshots: [begin, never]}\n");
     measure(&p, "memory", 4, "no snapshot at 'never'");
-    assert_true(exists(&p, "profile/snapshots.json"));
+    assert_true(project_has(&p, "profile/snapshots.json"));
     project_free(&p);
 }
 
@@ -317,7 +292,7 @@ static void a_tool_that_is_missing_or_cannot_capture_is_found_before_the_build(v
     measure(&p, "boundary", 2, "needs 'no-such-program'");
     measure(&p, "cpu", 2, "not allowed to capture");
     measure(&p, "cpu", 2, "exit 9");
-    assert_false(exists(&p, ""));
+    assert_false(project_has(&p, ""));
     project_free(&p);
 }
 
@@ -474,7 +449,7 @@ static void known_tools_are_called_as_they_want_it(void **state)
         assert_true(asprintf(&needs, "mode %s needs '%s', which is not installed here",
                              rows[i].mode, rows[i].program) > 0);
         measure(&p, rows[i].mode, 2, needs);
-        assert_false(exists(&p, ""));
+        assert_false(project_has(&p, ""));
         test_write_text(p.repo, "workload.c", good);
 
         assert_int_equal(mkdir(tools, 0755), 0);
@@ -488,7 +463,7 @@ static void known_tools_are_called_as_they_want_it(void **state)
         char *left = NULL, *words = NULL, *name = NULL;
 
         assert_true(asprintf(&left, "profile/%s", rows[i].left) > 0);
-        assert_true(exists(&p, left));
+        assert_true(project_has(&p, left));
         assert_true(asprintf(&name, "ignored/%s.argv", rows[i].program) > 0);
         char *path = test_join(p.repo, name);
         const char *hole = strstr(rows[i].words, "%P");
@@ -598,10 +573,10 @@ static void a_diagnostic_run_names_no_baseline(void **state)
         print_error("%s%s\n", r.out, r.err);
     assert_int_equal(r.code, 7);
     test_run_fini(&r);
-    cJSON *m = read_json(&p, "manifest.json");
+    cJSON *m = project_json(&p, "manifest.json");
 
     assert_true(cJSON_IsNull(json_get(m, "baseline")));
-    assert_false(exists(&p, "baseline"));
+    assert_false(project_has(&p, "baseline"));
     cJSON_Delete(m);
     char *keys = test_join(p.dir, "keys"), *key = test_join(keys, "key.pem"),
          *archive = test_join(p.dir, "a.tar");

@@ -13,44 +13,16 @@
 #include "base/text.h"
 #include "runner/source.h"
 
-static void git_in(const char *dir, const char *const argv[])
-{
-    static const char *const env[] = {
-        "GIT_AUTHOR_NAME=Fixture",
-        "GIT_AUTHOR_EMAIL=fixture@example.invalid",
-        "GIT_COMMITTER_NAME=Fixture",
-        "GIT_COMMITTER_EMAIL=fixture@example.invalid",
-        "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
-        "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
-        "GIT_CONFIG_GLOBAL=/dev/null",
-        "GIT_CONFIG_NOSYSTEM=1",
-        NULL,
-    };
-    const char *full[32] = {"git", "-c", "protocol.file.allow=always"};
-    struct test_run r;
-    size_t n = 3;
-
-    for (size_t i = 0; argv[i]; i++)
-        full[n++] = argv[i];
-    test_run(full, env, dir, NULL, &r);
-    if (r.code != 0)
-        print_error("git %s: %s\n", argv[0], r.err);
-    assert_int_equal(r.code, 0);
-    test_run_fini(&r);
-}
-
-#define GIT(dir, ...) git_in((dir), (const char *const[]){__VA_ARGS__, NULL})
-
 /* The repository of vectors.json's recipe. */
 static char *new_repo(void)
 {
     char *dir = test_dir_new();
 
-    GIT(dir, "init", "-q", "-b", "main", ".");
+    TEST_GIT(dir, "init", "-q", "-b", "main", ".");
     test_write_text(dir, ".gitignore", "/target\n");
     test_write_text(dir, "source.txt", "release source\n");
-    GIT(dir, "add", ".");
-    GIT(dir, "commit", "-q", "-m", "fixture");
+    TEST_GIT(dir, "add", ".");
+    TEST_GIT(dir, "commit", "-q", "-m", "fixture");
     return dir;
 }
 
@@ -180,7 +152,7 @@ static void git_configuration_changes_nothing(void **state)
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         struct source now = {.scheme = NULL};
 
-        GIT(dir, "config", settings[i][0], settings[i][1]);
+        TEST_GIT(dir, "config", settings[i][0], settings[i][1]);
         assert_same(dir, &before);
         take(dir, SOURCE_SCHEME_RVOIP, &now);
         assert_true(source_equal(&now, &seed));
@@ -198,12 +170,12 @@ static void flags_that_hide_changes_hide_nothing(void **state)
 
     (void) state;
     take(dir, NULL, &clean);
-    GIT(dir, "update-index", "--assume-unchanged", "source.txt");
+    TEST_GIT(dir, "update-index", "--assume-unchanged", "source.txt");
     assert_same(dir, &clean);
     test_write_text(dir, "source.txt", "hidden source.\n");
     assert_differs(dir, &clean, true);
-    GIT(dir, "update-index", "--no-assume-unchanged", "source.txt");
-    GIT(dir, "update-index", "--skip-worktree", "source.txt");
+    TEST_GIT(dir, "update-index", "--no-assume-unchanged", "source.txt");
+    TEST_GIT(dir, "update-index", "--skip-worktree", "source.txt");
     assert_differs(dir, &clean, true);
     source_fini(&clean);
     test_dir_free(dir);
@@ -217,14 +189,14 @@ static void the_index_alone_counts(void **state)
     (void) state;
     take(dir, NULL, &clean);
     test_write_text(dir, "source.txt", "staged\n");
-    GIT(dir, "add", "source.txt");
+    TEST_GIT(dir, "add", "source.txt");
     test_write_text(dir, "source.txt", "release source\n");
     assert_differs(dir, &clean, true);
-    GIT(dir, "reset", "-q");
+    TEST_GIT(dir, "reset", "-q");
     assert_same(dir, &clean);
     /* An ignored file that was added by force is source. */
     test_write_text(dir, "target/forced", "1");
-    GIT(dir, "add", "-f", "target/forced");
+    TEST_GIT(dir, "add", "-f", "target/forced");
     assert_differs(dir, &clean, true);
     source_fini(&clean);
     test_dir_free(dir);
@@ -244,8 +216,8 @@ static void links_count_by_their_target(void **state)
     assert_differs(dir, &one, true);
     /* A tracked directory that became a link does not lead outside. */
     test_write_text(dir, "sub/a", "1");
-    GIT(dir, "add", ".");
-    GIT(dir, "commit", "-q", "-m", "sub");
+    TEST_GIT(dir, "add", ".");
+    TEST_GIT(dir, "commit", "-q", "-m", "sub");
     struct source two = {.scheme = NULL};
 
     take(dir, NULL, &two);
@@ -269,11 +241,11 @@ static void line_end_attributes_of_the_tree_are_no_change(void **state)
     struct source s = {.scheme = NULL};
 
     (void) state;
-    GIT(dir, "init", "-q", "-b", "main", ".");
+    TEST_GIT(dir, "init", "-q", "-b", "main", ".");
     test_write_text(dir, ".gitattributes", "*.bat text eol=crlf\n");
     test_write_text(dir, "x.bat", "one\r\ntwo\r\n");
-    GIT(dir, "add", ".");
-    GIT(dir, "commit", "-q", "-m", "crlf");
+    TEST_GIT(dir, "add", ".");
+    TEST_GIT(dir, "commit", "-q", "-m", "crlf");
     take(dir, NULL, &s);
     assert_false(s.dirty);
     test_write_text(dir, "x.bat", "one\r\nTWO\r\n");
@@ -299,7 +271,7 @@ static void local_filters_hide_nothing(void **state)
     char *dir = new_repo();
 
     (void) state;
-    GIT(dir, "config", "filter.hide.clean", "printf 'release source\\n'");
+    TEST_GIT(dir, "config", "filter.hide.clean", "printf 'release source\\n'");
     test_write_text(dir, ".git/info/attributes", "source.txt filter=hide\n");
     assert_false(is_dirty(dir, NULL));
     test_write_text(dir, "source.txt", "another source\n");
@@ -309,8 +281,8 @@ static void local_filters_hide_nothing(void **state)
     /* Attributes of the commit name it, and the program still comes from this repository only. */
     test_write_text(dir, ".git/info/attributes", "");
     test_write_text(dir, ".gitattributes", "source.txt filter=hide\n");
-    GIT(dir, "add", ".");
-    GIT(dir, "commit", "-q", "-m", "filter");
+    TEST_GIT(dir, "add", ".");
+    TEST_GIT(dir, "commit", "-q", "-m", "filter");
     assert_false(is_dirty(dir, NULL));
     test_write_text(dir, "source.txt", "another source\n");
     assert_true(is_dirty(dir, NULL));
@@ -323,23 +295,23 @@ static void conversions_count_as_a_fresh_checkout_makes_them(void **state)
     char *dir = test_dir_new();
 
     (void) state;
-    GIT(dir, "init", "-q", "-b", "main", ".");
+    TEST_GIT(dir, "init", "-q", "-b", "main", ".");
     test_write_text(dir, ".gitattributes", "id.c ident\n*.txt text\n*.bat text eol=crlf\n");
     test_write_text(dir, "id.c", "/* $Id$ */\n");
     test_write_text(dir, "x.txt", "one\n");
     test_write_text(dir, "x.bat", "one\r\n");
-    GIT(dir, "add", ".");
-    GIT(dir, "commit", "-q", "-m", "conversions");
-    GIT(dir, "checkout", "-q", "HEAD", "--", ".");
+    TEST_GIT(dir, "add", ".");
+    TEST_GIT(dir, "commit", "-q", "-m", "conversions");
+    TEST_GIT(dir, "checkout", "-q", "HEAD", "--", ".");
     char *id = test_join(dir, "id.c");
 
     assert_int_equal(unlink(id), 0);
-    GIT(dir, "checkout", "-q", "HEAD", "--", "id.c"); /* git writes the blob's name into it */
+    TEST_GIT(dir, "checkout", "-q", "HEAD", "--", "id.c"); /* git writes the blob's name into it */
     assert_false(is_dirty(dir, NULL));
     test_write_text(dir, "id.c", "/* $Id: anything at all $ */\n");
     assert_true(is_dirty(dir, NULL));
     assert_int_equal(unlink(id), 0);
-    GIT(dir, "checkout", "-q", "HEAD", "--", "id.c");
+    TEST_GIT(dir, "checkout", "-q", "HEAD", "--", "id.c");
     assert_false(is_dirty(dir, NULL));
     test_write_text(dir, "x.txt", "one\r\n");
     assert_true(is_dirty(dir, NULL));
@@ -387,11 +359,11 @@ static void ignored_files_are_counted_but_for_the_run_directory(void **state)
     assert_ignored(dir, NULL, 5,
                    "target/a/definition.json, target/a/fast.c, target/a/source-at-start.json, …");
     /* Tracked, though a rule ignores it: source, and seen by the fingerprint. */
-    GIT(dir, "add", "-f", "target");
+    TEST_GIT(dir, "add", "-f", "target");
     assert_ignored(dir, NULL, 0, "");
-    GIT(dir, "reset", "-q");
+    TEST_GIT(dir, "reset", "-q");
     /* What a submodule ignores lies in this tree. */
-    GIT(dir, "submodule", "--quiet", "add", inner, "sub");
+    TEST_GIT(dir, "submodule", "--quiet", "add", inner, "sub");
     test_write_text(dir, "sub/target/local.h", "1");
     assert_ignored(dir, "target/a", 6,
                    "target/a/definition.json, target/a/fast.c, target/a/source-at-start.json, …");
@@ -399,7 +371,7 @@ static void ignored_files_are_counted_but_for_the_run_directory(void **state)
     test_write_text(inner, "target/nested/x", "1");
     char *nested = test_join(inner, "target/nested");
 
-    GIT(nested, "init", "-q", "-b", "main", ".");
+    TEST_GIT(nested, "init", "-q", "-b", "main", ".");
     assert_ignored(inner, NULL, 1, "target/nested/");
     free(nested);
     test_dir_free(inner);
@@ -420,7 +392,7 @@ static void files_below_a_git_directory_are_counted(void **state)
     test_write_text(dir, "src/.git/deep/evil.c", "1");
     assert_ignored(dir, NULL, 2, "nest/.git/evil.c, src/.git/deep/evil.c");
     /* A submodule's own, and the repository's, hold what git keeps there. */
-    GIT(dir, "submodule", "--quiet", "add", inner, "sub");
+    TEST_GIT(dir, "submodule", "--quiet", "add", inner, "sub");
     test_write_text(dir, "sub/x/.git/evil.c", "1");
     assert_ignored(dir, NULL, 3, "nest/.git/evil.c, src/.git/deep/evil.c, sub/x/.git/evil.c");
     test_dir_free(inner);
@@ -434,10 +406,10 @@ static void a_submodule_not_checked_out_is_a_change(void **state)
     char *inner = new_repo();
 
     (void) state;
-    GIT(dir, "submodule", "--quiet", "add", inner, "sub");
-    GIT(dir, "commit", "-q", "-m", "submodule");
+    TEST_GIT(dir, "submodule", "--quiet", "add", inner, "sub");
+    TEST_GIT(dir, "commit", "-q", "-m", "submodule");
     assert_false(is_dirty(dir, NULL));
-    GIT(dir, "submodule", "--quiet", "deinit", "-f", "sub");
+    TEST_GIT(dir, "submodule", "--quiet", "deinit", "-f", "sub");
     assert_true(is_dirty(dir, NULL));
     test_write_text(dir, "sub/local.h", "1");
     assert_true(is_dirty(dir, NULL));
@@ -452,8 +424,8 @@ static void submodules_and_nested_repositories_are_read(void **state)
     struct source clean = {.scheme = NULL}, with_nested = {.scheme = NULL};
 
     (void) state;
-    GIT(dir, "submodule", "--quiet", "add", inner, "sub");
-    GIT(dir, "commit", "-q", "-m", "submodule");
+    TEST_GIT(dir, "submodule", "--quiet", "add", inner, "sub");
+    TEST_GIT(dir, "commit", "-q", "-m", "submodule");
     take(dir, NULL, &clean);
     assert_false(clean.dirty);
     test_write_text(dir, "sub/source.txt", "changed in the submodule\n");
@@ -469,15 +441,15 @@ static void submodules_and_nested_repositories_are_read(void **state)
     test_write_text(dir, "sub/source.txt", "next\n");
     char *sub = test_join(dir, "sub");
 
-    GIT(sub, "commit", "-q", "-a", "-m", "next");
+    TEST_GIT(sub, "commit", "-q", "-a", "-m", "next");
     assert_differs(dir, &clean, true);
-    GIT(sub, "checkout", "-q", "HEAD~1");
+    TEST_GIT(sub, "checkout", "-q", "HEAD~1");
     assert_same(dir, &clean);
 
     char *nested = test_join(dir, "nested");
 
     assert_int_equal(mkdir(nested, 0755), 0);
-    GIT(nested, "init", "-q", "-b", "main", ".");
+    TEST_GIT(nested, "init", "-q", "-b", "main", ".");
     test_write_text(dir, "nested/deep/file", "1");
     take(dir, NULL, &with_nested);
     assert_true(with_nested.dirty);
@@ -499,7 +471,7 @@ static void parents_are_recorded(void **state)
 
     (void) state;
     test_write_text(dir, "source.txt", "second\n");
-    GIT(dir, "commit", "-q", "-a", "-m", "second");
+    TEST_GIT(dir, "commit", "-q", "-a", "-m", "second");
     take(dir, NULL, &s);
     assert_int_equal(s.n_parents, 1);
     assert_string_equal(s.parents[0], "c6f068d4e70ae7a6b7eefefdfe50fec8272f513e");
@@ -659,7 +631,7 @@ static void seed_scenario_is_reproduced_with_real_git(void **state)
     test_write_text(dir, "target/ignored", "1");
     assert_seed(dir, step);
     /* The seed's digest changed with this setting; ours does not. */
-    GIT(dir, "config", "diff.noprefix", "true");
+    TEST_GIT(dir, "config", "diff.noprefix", "true");
     assert_seed(dir, step);
     test_dir_free(dir);
     cJSON_Delete(all);

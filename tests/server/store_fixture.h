@@ -1,6 +1,7 @@
 /* store_fixture: a data directory with one project and one runner, and uploads without HTTP. */
 #pragma once
 
+#include "tests/lib/must.h"
 #include "tests/lib/package.h"
 #include "tests/lib/support.h"
 
@@ -11,14 +12,6 @@
 #include "server/store/documents.h"
 #include "server/store/manage.h"
 #include "server/store/store_private.h"
-
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        struct err e_ = ERR_INIT;                                                                  \
-        if ((call) < 0)                                                                            \
-            fail_msg("%s:%d: unexpected error %s: %s", __FILE__, __LINE__, e_.code, e_.text);      \
-    } while (0)
-#define E (&e_)
 
 struct store_fixture {
     char *dir; /* temporary root; the data directory is "data" in it */
