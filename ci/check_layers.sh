@@ -15,8 +15,7 @@ server/http     base tools
 server/ingest   base experiment evidence audit server server/store
 server/api      tools base experiment evidence audit server server/store server/http server/ingest server/pages
 server/pages    base experiment evidence audit server server/store server/http tools
-server/status   base server server/store
-server          base experiment evidence audit tools server/store server/http server/ingest server/api server/pages server/status
+server          base experiment evidence audit tools server/store server/http server/ingest server/api server/pages
 tools
 '
 # Only one place knows a library; what others need of it goes through that place.
@@ -26,7 +25,7 @@ mbedtls/        evidence/sign.c evidence/keyring.c
 yaml.h          experiment/yaml_in.c
 sqlite3.h       server/store/
 microhttpd.h    server/http/listener.c server/http/request.c server/http/reply.c server/http/content.c
-curl/           runner/http.c runner/curl_lazy.c server/status/client.c
+curl/           runner/http.c runner/curl_lazy.c
 locale.h        base/num.c
 cjson/cJSON_    nowhere
 '
