@@ -65,6 +65,17 @@ void doc_cut(struct buf *out, const char *s, size_t max)
     buf_puts(out, more);
 }
 
+int doc_runner_name(struct db *db, const char *run, char out[DOC_RUNNER_SIZE], struct err *e)
+{
+    AUTO_QUERY struct query q = query_begin(db, SQL_RUN_GET);
+
+    query_text(&q, run);
+    if (query_one(&q, "such run", e) < 0)
+        return -1;
+    (void) snprintf(out, DOC_RUNNER_SIZE, "%s", query_get_text(&q, RUN_RUNNER)); /* fits */
+    return 0;
+}
+
 void doc_run_url(struct json_doc *d, cJSON *parent, const char *key, const char *run,
                  const char *baseline)
 {

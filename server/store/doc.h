@@ -25,6 +25,10 @@ void doc_format(struct json_doc *d, cJSON *parent, const char *key, const char *
     __attribute__((format(printf, 4, 5)));
 /* Appends at most max bytes of s, cut at a character's end with "…". */
 void doc_cut(struct buf *out, const char *s, size_t max);
+/* The name of the run's runner. */
+enum { DOC_RUNNER_SIZE = 65 }; /* a name has at most 64 characters */
+int doc_runner_name(struct db *db, const char *run, char out[DOC_RUNNER_SIZE],
+                    struct err *e) MUST_CHECK;
 /* "/r/RUN" or "/r/RUN/vs/BASELINE" */
 void doc_run_url(struct json_doc *d, cJSON *parent, const char *key, const char *run,
                  const char *baseline);

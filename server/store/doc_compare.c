@@ -123,24 +123,12 @@ static int compute(struct compare *c, struct err *e)
 
 /* Writing. */
 
-static int runner_of(struct db *db, const char *run, char out[65], struct err *e)
-{
-    AUTO_QUERY struct query q = query_begin(db, SQL_RUN_GET);
-
-    query_text(&q, run);
-    if (query_one(&q, "such run", e) < 0)
-        return -1;
-    (void) snprintf(out, 65, "%s",
-                    query_get_text(&q, RUN_RUNNER)); /* names have at most 64 characters */
-    return 0;
-}
-
 static int add_baseline(struct compare *c, struct db *db, struct err *e)
 {
     cJSON *o = json_add_object(&c->d, NULL, "baseline");
-    char runner[65];
+    char runner[DOC_RUNNER_SIZE];
 
-    if (runner_of(db, c->base.run, runner, e) < 0)
+    if (doc_runner_name(db, c->base.run, runner, e) < 0)
         return -1;
     json_add_string(&c->d, o, "id", c->is_baseline ? c->baseline.id : c->base.run);
     json_add_string(&c->d, o, "run", c->base.run);
@@ -185,9 +173,9 @@ static int add_current(struct compare *c, struct db *db, bool damaged, struct er
     AUTO_ATTEMPT_LIST struct attempt_list attempts = {.items = NULL};
     AUTO_JSON cJSON *manifest = NULL;
     cJSON *o = json_add_object(&c->d, NULL, "current");
-    char runner[65];
+    char runner[DOC_RUNNER_SIZE];
 
-    if (runner_of(db, c->run.run, runner, e) < 0 ||
+    if (doc_runner_name(db, c->run.run, runner, e) < 0 ||
         doc_stored(db, c->run.run, STORE_MANIFEST, &manifest, e) < 0)
         return -1;
     json_add_string(&c->d, o, "run", c->run.run);

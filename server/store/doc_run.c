@@ -327,23 +327,11 @@ static int add_attempt(struct run_doc *r, struct err *e)
     return 0;
 }
 
-static int runner_of(struct db *db, const char *run, char out[65], struct err *e)
-{
-    AUTO_QUERY struct query q = query_begin(db, SQL_RUN_GET);
-
-    query_text(&q, run);
-    if (query_one(&q, "such run", e) < 0)
-        return -1;
-    (void) snprintf(out, 65, "%s",
-                    query_get_text(&q, RUN_RUNNER)); /* names have at most 64 characters */
-    return 0;
-}
-
 static int write_run(struct run_doc *r, struct err *e)
 {
     const struct store_run *run = r->run;
     AUTO_JSON cJSON *manifest = NULL;
-    char runner[65];
+    char runner[DOC_RUNNER_SIZE];
 
     json_add_string(&r->d, NULL, "schema", "cleanrun-run/1");
     json_add_string(&r->d, NULL, "project", run->project);
@@ -354,7 +342,7 @@ static int write_run(struct run_doc *r, struct err *e)
     json_add_string(&r->d, NULL, "status", run->status);
     json_add_string(&r->d, NULL, "commit", run->commit);
     json_add_bool(&r->d, NULL, "dirty", run->dirty);
-    if (runner_of(r->db, run->run, runner, e) < 0 ||
+    if (doc_runner_name(r->db, run->run, runner, e) < 0 ||
         doc_stored(r->db, run->run, STORE_MANIFEST, &manifest, e) < 0)
         return -1;
     json_add_copy(&r->d, NULL, "manifest", manifest);
