@@ -296,15 +296,6 @@ int admin_token_revoke(struct store *s, const struct admin_args *a, struct err *
     return 0;
 }
 
-static const char *scope_word(int64_t scopes)
-{
-    if (scopes & STORE_SCOPE_ADMIN)
-        return "admin";
-    if (scopes & STORE_SCOPE_REVIEW)
-        return "review";
-    return scopes & STORE_SCOPE_UPLOAD ? "upload" : "read";
-}
-
 int admin_token_list(struct store *s, const struct admin_args *a, struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
@@ -319,7 +310,7 @@ int admin_token_list(struct store *s, const struct admin_args *a, struct err *e)
     q = query_begin(r.db, SQL_TOKEN_LIST);
     while ((rc = query_step(&q, &row, e)) == 0 && row)
         admin_say(a, "%s\t%s\t%s\tmade %s\trevoked %s\n", query_get_text(&q, 0),
-                  scope_word(query_get_int(&q, 1)),
+                  auth_scope_word((unsigned) query_get_int(&q, 1)),
                   query_get_text(&q, 2) ? query_get_text(&q, 2) : "every project",
                   admin_when(query_get_int(&q, 3), made),
                   admin_when(query_get_int(&q, 4), revoked));

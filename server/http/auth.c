@@ -44,22 +44,29 @@ bool auth_allows(unsigned held, unsigned needed)
     return (held & needed) == needed;
 }
 
+/* Ascending. */
+static const struct {
+    const char *word;
+    unsigned bit;
+} scope_table[] = {
+    {"read", AUTH_READ},
+    {"upload", AUTH_UPLOAD},
+    {"review", AUTH_REVIEW},
+    {"admin", AUTH_ADMIN},
+};
+
 unsigned auth_scope(const char *word)
 {
-    static const struct {
-        const char *word;
-        unsigned bit;
-    } table[] = {
-        {"read", AUTH_READ},
-        {"upload", AUTH_UPLOAD},
-        {"review", AUTH_REVIEW},
-        {"admin", AUTH_ADMIN},
-    };
-    size_t i = 0;
-
-    for (i = 0; i < ARRAY_LEN(table); i++) {
-        if (strcmp(word, table[i].word) == 0)
-            return table[i].bit;
-    }
+    for (size_t i = 0; i < ARRAY_LEN(scope_table); i++)
+        if (strcmp(word, scope_table[i].word) == 0)
+            return scope_table[i].bit;
     return 0;
+}
+
+const char *auth_scope_word(unsigned scopes)
+{
+    for (size_t i = ARRAY_LEN(scope_table); i-- > 0;)
+        if (scopes & scope_table[i].bit)
+            return scope_table[i].word;
+    return scope_table[0].word;
 }

@@ -20,7 +20,8 @@ enum auth_result {
     AUTH_MALFORMED, /* another scheme, or no token of ours */
 };
 
-/* Scopes of a token; each includes those before it in meaning only where auth_allows says so. */
+/* Scopes of a token; each includes those before it in meaning only where auth_allows says so. The
+ * database holds these bits: they never change. */
 #define AUTH_READ 1u
 #define AUTH_UPLOAD 2u
 #define AUTH_REVIEW 4u
@@ -31,3 +32,5 @@ enum auth_result auth_bearer(const struct request *q, struct digest *out_hash) M
 bool auth_allows(unsigned held, unsigned needed);
 /* "read" "upload" "review" "admin" → bit, 0 for anything else. */
 unsigned auth_scope(const char *word);
+/* The word of the highest of the scopes; static. */
+const char *auth_scope_word(unsigned scopes);

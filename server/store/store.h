@@ -65,13 +65,9 @@ int store_project_get(struct store *s, const char *name, struct store_project *o
                       struct err *e) MUST_CHECK;
 
 /* Tokens: looked up by the SHA-256 of the token text. */
-#define STORE_SCOPE_READ 1u
-#define STORE_SCOPE_UPLOAD 2u
-#define STORE_SCOPE_REVIEW 4u
-#define STORE_SCOPE_ADMIN 8u
 struct store_token {
     bool found;      /* known and not revoked */
-    unsigned scopes; /* STORE_SCOPE_*, as granted (server/http/auth.h says what includes what) */
+    unsigned scopes; /* bits as granted; what they mean is said in server/http/auth.h */
     bool all_projects;
     int64_t project_id; /* when not all_projects */
     char name[65];      /* of the token, for logs */

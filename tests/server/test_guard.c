@@ -266,6 +266,8 @@ static void scopes_do_not_include_each_other(void **state)
     assert_false(auth_allows(0, AUTH_READ));
     assert_int_equal(auth_scope("upload"), AUTH_UPLOAD);
     assert_int_equal(auth_scope("root"), 0);
+    assert_string_equal(auth_scope_word(AUTH_UPLOAD), "upload");
+    assert_string_equal(auth_scope_word(AUTH_ADMIN | AUTH_READ), "admin");
 }
 
 int main(void)

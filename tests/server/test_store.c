@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json_in.h"
+#include "server/http/auth.h"
 
 static void object_is_at_its_name_and_read_only(void **state)
 {
@@ -209,17 +210,16 @@ static void tokens_are_found_by_hash_only_while_valid(void **state)
     struct digest hash;
     struct err refused = ERR_INIT;
 
-    assert_int_equal(manage_token_add(f->store, "ci", STORE_SCOPE_UPLOAD, PACKAGE_PROJECT,
-                                      take_token, NULL, &refused),
-                     -1);
+    assert_int_equal(
+        manage_token_add(f->store, "ci", AUTH_UPLOAD, PACKAGE_PROJECT, take_token, NULL, &refused),
+        -1);
     assert_string_equal(refused.code, "test.shown");
     /* So the name is free. */
-    MUST(
-        manage_token_add(f->store, "ci", STORE_SCOPE_UPLOAD, PACKAGE_PROJECT, take_token, text, E));
+    MUST(manage_token_add(f->store, "ci", AUTH_UPLOAD, PACKAGE_PROJECT, take_token, text, E));
     hash = digest_of(text, strlen(text));
     MUST(store_token_find(f->store, &hash, &token, E));
     assert_true(token.found);
-    assert_int_equal(token.scopes, STORE_SCOPE_UPLOAD);
+    assert_int_equal(token.scopes, AUTH_UPLOAD);
     assert_false(token.all_projects);
     assert_int_equal(token.project_id, f->project_id);
     assert_string_equal(token.name, "ci");
@@ -300,11 +300,12 @@ static void killed_writer_loses_nothing_acknowledged(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         struct store *s = NULL;
-        struct db *d = NULL;
+        struct store_write w;
 
         if (store_open(f->data, STORE_SERVE, 1, &s, &e) == 0 &&
-            manage_project_add(s, "a/kept", false, &e) == 0 && store_write_begin(s, &d, &e) == 0 &&
-            db_script(d, "INSERT INTO projects (name, private, created_us) VALUES ('a/half', 0, 1)",
+            manage_project_add(s, "a/kept", false, &e) == 0 && store_write_open(s, &w, &e) == 0 &&
+            db_script(w.db,
+                      "INSERT INTO projects (name, private, created_us) VALUES ('a/half', 0, 1)",
                       &e) == 0)
             IGNORE(write(pipe_fds[1], "k", 1)); /* the parent sees it or fails */
         for (;;)
