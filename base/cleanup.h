@@ -19,15 +19,8 @@ static inline void cleanup_fd(const int *fd)
         (void) close(*fd); /* a descriptor that was only read, or that was already synced */
 }
 
-static inline void cleanup_file(FILE **f)
-{
-    if (*f)
-        (void) fclose(*f); /* only streams that were read, or already flushed and checked */
-}
-
 #define AUTO_FREE __attribute__((cleanup(cleanup_free)))
 #define AUTO_FD __attribute__((cleanup(cleanup_fd)))
-#define AUTO_FILE __attribute__((cleanup(cleanup_file)))
 
 #define STEAL(p)                                                                                   \
     __extension__({                                                                                \

@@ -84,16 +84,6 @@ int json_get_u53(const cJSON *object, const char *key, uint64_t max, uint64_t *o
     return 0;
 }
 
-int json_get_double(const cJSON *object, const char *key, double *out, struct err *e)
-{
-    const cJSON *member = json_get(object, key);
-
-    if (!member || json_node_kind(member) != cJSON_Number || !isfinite(member->valuedouble))
-        return wrong(member, key, "a number", e);
-    *out = member->valuedouble;
-    return 0;
-}
-
 int json_get_object(const cJSON *object, const char *key, const cJSON **out, struct err *e)
 {
     const cJSON *member = json_get(object, key);

@@ -61,8 +61,6 @@ int json_get_string_or_null(const cJSON *object, const char *key, const char **o
 int json_get_bool(const cJSON *object, const char *key, bool *out, struct err *e) MUST_CHECK;
 int json_get_u53(const cJSON *object, const char *key, uint64_t max, uint64_t *out,
                  struct err *e) MUST_CHECK;
-/* any finite number */
-int json_get_double(const cJSON *object, const char *key, double *out, struct err *e) MUST_CHECK;
 int json_get_object(const cJSON *object, const char *key, const cJSON **out,
                     struct err *e) MUST_CHECK;
 int json_get_array(const cJSON *object, const char *key, const cJSON **out,

@@ -58,7 +58,6 @@ void evidence_free(struct evidence *ev)
         (void) close(ev->fd); /* was only read */
     archive_index_free(ev->index);
     manifest_fini(&ev->manifest);
-    json_free(ev->statement);
     free(ev->keyid);
     free(ev->key_name);
     free(ev);
@@ -84,11 +83,6 @@ const char *evidence_key_name(const struct evidence *ev)
     return ev->key_name;
 }
 
-const cJSON *evidence_statement(const struct evidence *ev)
-{
-    return ev->statement;
-}
-
 int evidence_fd(const struct evidence *ev)
 {
     return ev->fd;
@@ -97,19 +91,6 @@ int evidence_fd(const struct evidence *ev)
 const struct archive_index *evidence_index(const struct evidence *ev)
 {
     return ev->index;
-}
-
-int evidence_locate(const struct evidence *ev, const char *name, uint64_t *out_offset,
-                    uint64_t *out_size, struct err *e)
-{
-    const struct archive_member *m = archive_index_find(ev->index, name);
-
-    if (!m)
-        return err_set(e, ERR_NOTFOUND, "evidence.member", "there is no '%.100s' in the evidence",
-                       name);
-    *out_offset = m->offset;
-    *out_size = m->size;
-    return 0;
 }
 
 int evidence_read(const struct evidence *ev, const char *name, size_t max, char **out,

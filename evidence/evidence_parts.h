@@ -12,7 +12,6 @@ struct evidence {
     int fd;
     struct archive_index *index;
     struct manifest manifest;
-    cJSON *statement;
     char *keyid;
     char *key_name;
 };

@@ -153,7 +153,6 @@ int evidence_verify(const struct verify_input *in, struct evidence **out,
         return -1;
     *out = NULL;
     if (valid) {
-        w.ev->statement = STEAL(w.statement.document);
         *out = STEAL(w.ev);
     }
     return 0;

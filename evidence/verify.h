@@ -65,10 +65,7 @@ const struct manifest *evidence_manifest(const struct evidence *ev);
 const struct digest *evidence_digest(const struct evidence *ev);
 const char *evidence_keyid(const struct evidence *ev);    /* base64 SHA-256 of SPKI */
 const char *evidence_key_name(const struct evidence *ev); /* runner name in the keyring, or NULL */
-const cJSON *evidence_statement(const struct evidence *ev); /* the verified in-toto statement */
-/* Members by name: position in the archive, and verified bytes (≤ max, heap, caller frees). */
-int evidence_locate(const struct evidence *ev, const char *name, uint64_t *out_offset,
-                    uint64_t *out_size, struct err *e) MUST_CHECK;
+/* The verified bytes of a member, at most max; heap, caller frees. ERR_NOTFOUND, ERR_LIMIT. */
 int evidence_read(const struct evidence *ev, const char *name, size_t max, char **out,
                   size_t *out_len, struct err *e) MUST_CHECK;
 /* Descriptor of the archive: borrowed, read by pread only. */

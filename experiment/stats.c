@@ -33,7 +33,8 @@ static int compare_double(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double stats_median_inplace(double *v, size_t n)
+/* Orders v. n > 0. */
+static double median_in_place(double *v, size_t n)
 {
     assert(n > 0);
     qsort(v, n, sizeof *v, compare_double);
@@ -49,7 +50,7 @@ int stats_median(const double *v, size_t n, double *out, struct err *e)
     if (!copy)
         return err_memory(e, "stats.memory");
     memcpy(copy, v, n * sizeof *copy);
-    *out = stats_median_inplace(copy, n);
+    *out = median_in_place(copy, n);
     return 0;
 }
 

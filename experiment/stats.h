@@ -19,8 +19,6 @@ bool stats_is_rising(const double *v, size_t n);
 /* Mean of the two middle values when n is even; n ≥ 1 (asserted). -1: no memory. The input is not
  * changed. */
 int stats_median(const double *v, size_t n, double *out, struct err *e) MUST_CHECK;
-/* The same for a value the caller may reorder: sorts v in place. */
-double stats_median_inplace(double *v, size_t n);
 
 /* Typical distance of neighbours: the upper middle of max(0, t[i+1] - t[i]) (seed-compatible: index
  * (n-1)/2 of the n-1 sorted gaps); 0 when n < 2. */

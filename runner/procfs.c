@@ -110,7 +110,9 @@ bool procfs_field_number(const char *text, const char *key, uint64_t *out)
     return value && num_parse_u64(value, strspn(value, "0123456789"), UINT64_MAX, out);
 }
 
-size_t procfs_numbers(const char *text, uint64_t *out, size_t max)
+/* Numbers in order, white-space separated; returns how many were read (≤ max). A token that is no
+ * number is read as 0. */
+static size_t read_numbers(const char *text, uint64_t *out, size_t max)
 {
     size_t n = 0;
 
@@ -272,7 +274,7 @@ bool proc_stat_parse(const char *text, struct proc_stat *out)
     size_t len;
 
     if (!open || !close || close < open || close[1] != ' ' || !close[2] || close[3] != ' ' ||
-        procfs_numbers(close + 4, f, STAT_FIELDS) != STAT_FIELDS)
+        read_numbers(close + 4, f, STAT_FIELDS) != STAT_FIELDS)
         return false;
     if (!num_parse_u64(text, strcspn(text, " "), INT32_MAX, &pid))
         pid = 0;
@@ -310,7 +312,7 @@ bool cpu_times_parse(const char *text, struct cpu_times *out)
     uint64_t f[8];
 
     /* cpu user nice system idle iowait irq softirq steal …; guest time is already in user. */
-    if (strncmp(text, "cpu ", 4) != 0 || procfs_numbers(text + 4, f, ARRAY_LEN(f)) != ARRAY_LEN(f))
+    if (strncmp(text, "cpu ", 4) != 0 || read_numbers(text + 4, f, ARRAY_LEN(f)) != ARRAY_LEN(f))
         return false;
     *out = (struct cpu_times){
         .busy = f[0] + f[1] + f[2] + f[5] + f[6],

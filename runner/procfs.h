@@ -84,7 +84,3 @@ struct pressure {
     double some_avg10, full_avg10;
 };
 void pressure_parse(const char *text, struct pressure *out);
-
-/* Numbers in order, white-space separated; returns how many were read (≤ max). A token that is no
- * number is read as 0. */
-size_t procfs_numbers(const char *text, uint64_t *out, size_t max);

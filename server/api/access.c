@@ -54,7 +54,8 @@ void access_nothing(struct request *q)
         reply_not_found(q);
 }
 
-const char *access_project_name(struct request *q)
+/* "{o}/{r}" of the route in the arena; NULL after a 404 when it is no project name. */
+static const char *project_name(struct request *q)
 {
     const char *name =
         arena_printf(&q->arena, "%s/%s", request_param(q, "o"), request_param(q, "r"));
@@ -81,7 +82,7 @@ bool access_see(struct request *q, bool is_private, int64_t project_id)
 
 bool access_read_project(struct request *q, const char **out_name, struct store_project *out)
 {
-    const char *name = access_project_name(q);
+    const char *name = project_name(q);
     struct store_project project = {.id = 0};
     struct err e = ERR_INIT;
 
@@ -115,7 +116,7 @@ bool access_write_project(struct request *q, unsigned scope, const char **out_na
         reply_unauthorized(q, NULL);
         return false;
     }
-    name = access_project_name(q);
+    name = project_name(q);
     if (!name)
         return false;
     if (store_project_get(api_of(q)->store, name, &project, &e) < 0) {

@@ -12,8 +12,6 @@
 #include "server/http/request.h"
 #include "server/store/store.h"
 
-/* "{o}/{r}" of the route in the arena; NULL after a 404 when it is no project name. */
-const char *access_project_name(struct request *q) MUST_CHECK;
 /* The project of the route, readable by the asker. */
 bool access_read_project(struct request *q, const char **out_name,
                          struct store_project *out) MUST_CHECK;

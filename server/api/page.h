@@ -10,6 +10,3 @@
  * ETag of the bytes. */
 void page_reply(struct request *q, const char *name, cJSON *document, enum reply_caching caching,
                 bool is_private);
-/* One rendered page of q->twin's form; NULL with *e (may be NULL). */
-struct content *page_content(struct request *q, const char *name, const cJSON *document,
-                             struct err *e) MUST_CHECK;

@@ -68,8 +68,9 @@ static const char *suffix_of(enum request_twin twin)
     return "html";
 }
 
-struct content *page_content(struct request *q, const char *name, const cJSON *document,
-                             struct err *e)
+/* One rendered page of q->twin's form; NULL with *e (may be NULL). */
+static struct content *rendered(struct request *q, const char *name, const cJSON *document,
+                                struct err *e)
 {
     const struct api *a = api_of(q);
     const char *metrics = request_query(q, "metrics");
@@ -218,7 +219,7 @@ void page_reply(struct request *q, const char *name, cJSON *document, enum reply
     } else if (q->twin == TWIN_MARKDOWN) {
         c = markdown_content(api_of(q)->base_url, held, &e);
     } else {
-        c = page_content(q, name, held, &e);
+        c = rendered(q, name, held, &e);
     }
     if (!c) {
         reply_err(q, &e);
@@ -459,7 +460,7 @@ struct content *api_error_page(struct request *q, const cJSON *problem)
         return NULL; /* the problem itself */
     if (q->twin == TWIN_MARKDOWN)
         q->twin = TWIN_TEXT;
-    c = page_content(q, "error", problem, NULL);
+    c = rendered(q, "error", problem, NULL);
     if (c)
         content_set_caching(c, REPLY_NO_STORE, false);
     return c;

@@ -184,13 +184,3 @@ uint64_t content_size(const struct content *c)
 {
     return c->size;
 }
-
-const char *content_get_bytes(const struct content *c)
-{
-    return c->bytes;
-}
-
-const char *content_etag(const struct content *c)
-{
-    return c->etag;
-}

@@ -10,7 +10,7 @@
 #include "server/http/reply.h"
 #include "server/http/route.h"
 
-const char *reply_status_title(unsigned status)
+static const char *title_of(unsigned status)
 {
     static const struct {
         unsigned status;
@@ -66,7 +66,7 @@ static cJSON *problem_document(const struct request *q, unsigned status, const c
                     slug);
     json_add_string(&d, NULL, "type", text);
     json_add_int(&d, NULL, "status", (int64_t) status);
-    json_add_string(&d, NULL, "title", reply_status_title(status));
+    json_add_string(&d, NULL, "title", title_of(status));
     json_add_string(&d, NULL, "detail", detail);
     if (status >= 500) {
         (void) snprintf(text, sizeof text, "urn:cleanrun:request:%" PRIu64, q->id);

@@ -223,15 +223,6 @@ void reply_content(struct request *q, unsigned status, struct content *c)
     q->status = c ? status : 500;
 }
 
-void reply_json(struct request *q, unsigned status, cJSON *document)
-{
-    struct content *c = content_json(TYPE_JSON, document);
-
-    if (c)
-        content_set_caching(c, REPLY_LIVE, false);
-    reply_content(q, status, c);
-}
-
 /* Queues a response made for this request alone and forgets it. */
 static bool queue_own(struct request *q, unsigned status, struct MHD_Response *r, bool complete)
 {

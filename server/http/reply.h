@@ -92,13 +92,9 @@ void content_add_header(struct content *c, const char *name, const char *value);
 void content_set_attachment(struct content *c, const char *name);
 
 uint64_t content_size(const struct content *c);
-const char *content_get_bytes(const struct content *c); /* NULL for files and parts */
-const char *content_etag(const struct content *c);      /* quoted, or "" */
 
 /* Sets the answer; takes the reference. c NULL: a plain 500. */
 void reply_content(struct request *q, unsigned status, struct content *c);
-void reply_json(struct request *q, unsigned status,
-                cJSON *document); /* takes the tree; NULL: 500 */
 /* RFC 9457 problem: type <base>/help/problems/<slug>. `extra` (taken, may be NULL): an object whose
  * members are added, except those that every problem has. Page routes get the error page instead,
  * in the twin's form. */
@@ -111,8 +107,6 @@ void reply_redirect(struct request *q, unsigned status, const char *location);
 void reply_not_found(struct request *q);
 /* 401 with WWW-Authenticate; `error` is NULL or "invalid_token". */
 void reply_unauthorized(struct request *q, const char *error);
-
-const char *reply_status_title(unsigned status);
 
 /* For the listener: hands the answer to libmicrohttpd, evaluating If-Match, If-None-Match, If-Range
  * and Range for a 200 to GET and HEAD. False: the connection must be dropped. */

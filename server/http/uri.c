@@ -173,31 +173,3 @@ const char *uri_query_get(struct arena *a, const char *raw_query, const char *na
     }
     return found ? decode_query(a, found, found_len) : NULL;
 }
-
-char *uri_encode(struct arena *a, const char *text)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    size_t len = strlen(text);
-    char *out = NULL;
-    size_t n = 0;
-    size_t i = 0;
-
-    if (len > SIZE_MAX / 4)
-        return NULL;
-    out = arena_alloc(a, 3 * len + 1);
-    if (!out)
-        return NULL;
-    for (i = 0; i < len; i++) {
-        unsigned char c = (unsigned char) text[i];
-
-        if (is_unreserved(text[i])) {
-            out[n++] = text[i];
-            continue;
-        }
-        out[n++] = '%';
-        out[n++] = digits[c >> 4];
-        out[n++] = digits[c & 15];
-    }
-    out[n] = '\0';
-    return out;
-}

@@ -34,7 +34,3 @@ bool uri_query_is_plain(const char *raw_query) MUST_CHECK;
 /* Value of `name` in a raw query ("a=1&b=2", NULL allowed), decoded ('+' is a space); NULL when
  * absent, given twice or broken. In the arena. */
 const char *uri_query_get(struct arena *a, const char *raw_query, const char *name);
-
-/* Appends one segment or query value percent-encoded: everything but unreserved characters. NULL:
- * out of memory. */
-char *uri_encode(struct arena *a, const char *text) MUST_CHECK;

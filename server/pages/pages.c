@@ -119,11 +119,6 @@ static bool split_name(const char *name, char out[PAGE_NAME_MAX], bool *out_text
     return true;
 }
 
-bool page_exists(const struct pages *p, const char *name)
-{
-    return tmpl_has(p->templates, name);
-}
-
 const char *page_content_type(const char *name)
 {
     const char *dot = strrchr(name, '.');

@@ -35,8 +35,6 @@ struct page_context {
 int pages_load(const char *directory_or_null, struct pages **out, struct err *e) MUST_CHECK;
 void pages_free(struct pages *p); /* accepts NULL */
 
-/* Is there such a page ("run.txt")? */
-bool page_exists(const struct pages *p, const char *name);
 /* The HTTP content type that belongs to the name's suffix. */
 const char *page_content_type(const char *name);
 

@@ -445,8 +445,3 @@ void tmpl_set_free(struct tmpl_set *set)
     free(set->templates);
     free(set);
 }
-
-bool tmpl_has(const struct tmpl_set *set, const char *name)
-{
-    return find(set, name) != NULL;
-}

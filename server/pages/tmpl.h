@@ -58,7 +58,6 @@ enum tmpl_mode {
 int tmpl_set_new(const struct tmpl_source *sources, size_t n, enum tmpl_mode mode,
                  struct tmpl_set **out, struct err *e) MUST_CHECK;
 void tmpl_set_free(struct tmpl_set *set); /* accepts NULL */
-bool tmpl_has(const struct tmpl_set *set, const char *name);
 
 /* Appends to `out`, whose maximum bounds the page. ERR_NOTFOUND: no such template; ERR_LIMIT:
  * partial depth or size. */

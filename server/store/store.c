@@ -70,7 +70,7 @@ static int open_lock(int data_fd, const char *name, int *out_fd, struct err *e)
     return 0;
 }
 
-int store_write_begin(struct store *s, struct db **out, struct err *e)
+int store_write_open(struct store *s, struct store_write *w, struct err *e)
 {
     (void) pthread_mutex_lock(&s->write_lock); /* a plain mutex */
     if (lock_file(s->write_lock_fd, F_WRLCK, true, "the data directory's write.lock", e) < 0) {
@@ -81,7 +81,7 @@ int store_write_begin(struct store *s, struct db **out, struct err *e)
         store_write_rollback(s);
         return -1;
     }
-    *out = s->writer;
+    *w = (struct store_write){.store = s, .db = s->writer};
     return 0;
 }
 
@@ -104,11 +104,13 @@ void store_write_rollback(struct store *s)
     release_write(s);
 }
 
-int store_write_commit(struct store *s, struct err *e)
+int store_write_close(struct store_write *w, struct err *e)
 {
+    struct store *s = w->store;
     struct query bump = query_begin(s->writer, SQL_GENERATION_BUMP);
     int rc = query_run(&bump, e);
 
+    w->db = NULL;
     query_end(&bump);
     if (rc < 0 || db_script(s->writer, sql_commit, e) < 0) {
         store_write_rollback(s);
@@ -122,22 +124,6 @@ int store_write_commit(struct store *s, struct err *e)
     }
     release_write(s);
     return 0;
-}
-
-int store_write_open(struct store *s, struct store_write *w, struct err *e)
-{
-    struct db *d = NULL;
-
-    if (store_write_begin(s, &d, e) < 0)
-        return -1;
-    *w = (struct store_write){.store = s, .db = d};
-    return 0;
-}
-
-int store_write_close(struct store_write *w, struct err *e)
-{
-    w->db = NULL;
-    return store_write_commit(w->store, e);
 }
 
 void store_idle(struct store *s)
@@ -162,7 +148,7 @@ static int run_statement(struct db *d, enum sql id, struct err *e)
     return query_run(&q, e);
 }
 
-int store_read_begin(struct store *s, struct db **out, struct err *e)
+int store_read_open(struct store *s, struct store_read *r, struct err *e)
 {
     struct timespec until;
     struct db *d = NULL;
@@ -182,7 +168,7 @@ int store_read_begin(struct store *s, struct db **out, struct err *e)
         store_read_end(s, d);
         return -1;
     }
-    *out = d;
+    *r = (struct store_read){.store = s, .db = d};
     return 0;
 }
 
@@ -196,16 +182,6 @@ void store_read_end(struct store *s, struct db *d)
     s->free_readers[s->n_free++] = d;
     (void) pthread_cond_signal(&s->pool_ready);
     (void) pthread_mutex_unlock(&s->pool_lock);
-}
-
-int store_read_open(struct store *s, struct store_read *r, struct err *e)
-{
-    struct db *d = NULL;
-
-    if (store_read_begin(s, &d, e) < 0)
-        return -1;
-    *r = (struct store_read){.store = s, .db = d};
-    return 0;
 }
 
 /* Whose directory it is decides, not what the call was: says so when errno is EACCES. */
@@ -453,11 +429,6 @@ int store_data_fd(const struct store *s)
 const char *store_data_path(const struct store *s)
 {
     return s->path;
-}
-
-bool store_serving(const struct store *s)
-{
-    return s->mode == STORE_SERVE;
 }
 
 int store_generation(struct store *s, uint64_t *out, struct err *e)

@@ -14,15 +14,14 @@
 /* How many archives are being hashed by a thread of their own (spool.c). */
 atomic_uint *store_pipelines(struct store *s);
 
-/* One read transaction on a borrowed connection: everything in it sees one state. ERR_BUSY when
- * none comes free. */
-int store_read_begin(struct store *s, struct db **out, struct err *e) MUST_CHECK;
-void store_read_end(struct store *s, struct db *d);
-
+/* One read transaction on a borrowed connection: everything in it sees one state. */
 struct store_read {
     struct store *store;
     struct db *db;
 };
+/* ERR_BUSY when no connection comes free. Ended by the scope (AUTO_STORE_READ). */
+int store_read_open(struct store *s, struct store_read *r, struct err *e) MUST_CHECK;
+void store_read_end(struct store *s, struct db *d);
 static inline void cleanup_store_read(struct store_read *r)
 {
     if (r->db)
@@ -31,29 +30,25 @@ static inline void cleanup_store_read(struct store_read *r)
 #define AUTO_STORE_READ __attribute__((cleanup(cleanup_store_read)))
 
 /* The write transaction: the writer's mutex, write.lock against other processes, BEGIN IMMEDIATE.
- * Short: no verification in it. store_write_commit bumps the generation and is durable when it
- * returns 0; else everything is undone. */
-int store_write_begin(struct store *s, struct db **out, struct err *e) MUST_CHECK;
-int store_write_commit(struct store *s, struct err *e) MUST_CHECK;
-void store_write_rollback(struct store *s); /* nothing after a commit */
-
+ * Short: no verification in it. */
 struct store_write {
     struct store *store;
-    struct db *db; /* NULL after commit */
+    struct db *db; /* NULL after store_write_close */
 };
+int store_write_open(struct store *s, struct store_write *w, struct err *e) MUST_CHECK;
+/* Commits and bumps the generation: durable when it returns 0, else everything is undone. A scope
+ * that is left without it undoes everything as well (AUTO_STORE_WRITE). */
+int store_write_close(struct store_write *w, struct err *e) MUST_CHECK;
+void store_write_rollback(struct store *s);
 static inline void cleanup_store_write(struct store_write *w)
 {
     if (w->db)
         store_write_rollback(w->store);
 }
 #define AUTO_STORE_WRITE __attribute__((cleanup(cleanup_store_write)))
-int store_write_open(struct store *s, struct store_write *w, struct err *e) MUST_CHECK;
-int store_write_close(struct store_write *w, struct err *e) MUST_CHECK; /* commits */
-int store_read_open(struct store *s, struct store_read *r, struct err *e) MUST_CHECK;
 
 int store_data_fd(const struct store *s);
 const char *store_data_path(const struct store *s);
-bool store_serving(const struct store *s);
 
 /* Columns of RUN_COLUMNS in sql.c. */
 enum run_column {

@@ -98,22 +98,6 @@ static void query_values_are_found_and_decoded(void **state)
     assert_null(uri_query_get(&a, "a=%ff", "a"));
 }
 
-static void encoding_is_undone_by_decoding(void **state)
-{
-    AUTO_ARENA struct arena a = {.max = 0};
-    struct uri_path p = {.n = 0};
-    const char *why = NULL;
-    char *text = NULL;
-
-    (void) state;
-    arena_init(&a, LIMIT_ARENA_REQUEST);
-    text = uri_encode(&a, "a b?\"<k\xc3\xa4se>&+");
-    assert_string_equal(text, "a%20b%3F%22%3Ck%C3%A4se%3E%26%2B");
-    text = arena_printf(&a, "/%s", text);
-    assert_true(uri_split(&a, text, &p, &why));
-    assert_string_equal(p.segments[0], "a b?\"<k\xc3\xa4se>&+");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,7 +105,6 @@ int main(void)
         cmocka_unit_test(ambiguous_paths_are_refused),
         cmocka_unit_test(too_many_segments_are_refused),
         cmocka_unit_test(query_values_are_found_and_decoded),
-        cmocka_unit_test(encoding_is_undone_by_decoding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
