@@ -34,8 +34,9 @@ struct findings {
     struct json_doc marks; /* its `failed` is the sticky failure */
 };
 
-int findings_init(struct findings *f, struct err *e) MUST_CHECK;
-void findings_fini(struct findings *f);
+int findings_init(struct findings *f, struct err *e) MUST_CHECK; /* -1: no memory */
+void findings_fini(struct findings *f);                          /* accepts zeroed */
+/* -1: memory ran out in some addition since findings_init. */
 int findings_ok(const struct findings *f, struct err *e) MUST_CHECK;
 
 struct value_elements;
@@ -65,4 +66,3 @@ const char *findings_where(const struct findings *f, bool in_baseline, bool in_c
 bool findings_refused(const struct findings *f, const char *path);
 /* By their order in reasons.def, then path, then field. */
 int findings_sort_reasons(struct findings *f, struct err *e) MUST_CHECK;
-#define AUTO_FINDINGS __attribute__((cleanup(findings_fini)))

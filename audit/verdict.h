@@ -35,8 +35,10 @@ enum exit_code {
     EXIT_INTERRUPTED = 130,
 };
 
+/* "REGRESSION" and the like, as in every document (static); and back. */
 const char *verdict_word(enum verdict v);
 bool verdict_parse(const char *word, enum verdict *out) MUST_CHECK;
+/* The exit code (enum exit_code) of a program whose answer this is. */
 int verdict_exit(enum verdict v);
 /* The worse of two by the order of exit codes 5 6 4 1 3 7 8 0 (several gates). */
 enum verdict verdict_worse(enum verdict a, enum verdict b);
@@ -50,7 +52,7 @@ struct reason_info {
 };
 extern const struct reason_info reasons_table[];
 extern const size_t reasons_count;
-const struct reason_info *reason_find(const char *code);
+const struct reason_info *reason_find(const char *code); /* NULL: no such code */
 
 /* One run's answer as cleanrun-verdict/1 (docs/json.md). */
 struct verdict_input {

@@ -2,8 +2,7 @@
  * json_out: exact writing of cJSON trees (never cJSON_Print, which loses digits) and builder
  * helpers that cannot fail half-way unnoticed. Integers without a point, doubles in their shortest
  * form that reads back equal (with ".0" beyond 2^53-1, so that json_in takes whatever is written);
- * strings escaped minimally, with
- * '<' as \u003c so that a document may stand inside HTML.
+ * strings escaped minimally, with '<' as \u003c so that a document may stand inside HTML.
  */
 #pragma once
 
@@ -25,16 +24,15 @@ void json_write(struct buf *out, const cJSON *j, enum json_style style);
 void json_write_string(struct buf *out, const char *s);
 void json_write_number(struct buf *out, double v);
 
-/* Builders. Each returns the new node owned by the parent, or NULL when memory is short or parent
- * is NULL: so a chain of calls needs one json_ok() check at the end, on the root's `failed` mark
- * kept by the document. */
+/* Builders. Each returns the new node, owned by the parent, or NULL when memory is short; that is
+ * remembered in `failed`, so a chain of calls needs one check at its end: json_doc_take. */
 struct json_doc {
     cJSON *root;
     bool failed;
 };
 void json_doc_init_object(struct json_doc *d);
 void json_doc_fini(struct json_doc *d);
-/* NULL and *e when any add failed */
+/* The finished root, owned by the caller (json_free); NULL and *e when any add failed. */
 cJSON *json_doc_take(struct json_doc *d, struct err *e) MUST_CHECK;
 /* parent NULL means the root; parent an array → key must be NULL. value is consumed in every case.
  */

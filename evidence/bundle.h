@@ -34,6 +34,7 @@ struct bundle;
 /* Copies everything it needs. */
 int bundle_new(const struct bundle_input *in, struct bundle **out, struct err *e) MUST_CHECK;
 void bundle_free(struct bundle *b); /* accepts NULL */
+/* Bytes of the whole bundle, the archive included. */
 uint64_t bundle_size(const struct bundle *b);
 /* Reads at most len bytes from position pos into p; archive_fd is the archive's file (pread).
  * *out_len 0 only at the end. */

@@ -14,11 +14,11 @@ struct public_key; /* P-256, checked on load */
 
 #define KEYID_SIZE 45 /* base64 of 32 bytes, NUL included */
 
-/* SPKI PEM; anything but P-256 is refused. keyid = base64(SHA-256(SPKI DER)), as text and hex
- * fingerprint. */
+/* SPKI PEM of at most LIMIT_PEM; anything but P-256 is ERR_INPUT. *out: public_key_free. */
 int public_key_parse(const char *pem, size_t len, struct public_key **out,
                      struct err *e) MUST_CHECK;
 void public_key_free(struct public_key *k);
+/* keyid: base64 of the SHA-256 of the SPKI DER, and that digest itself. Borrowed. */
 const char *public_key_id(const struct public_key *k);
 const struct digest *public_key_fingerprint(const struct public_key *k);
 /* Strict DER ECDSA-Sig-Value over a SHA-256; false for anything but a valid signature. */
