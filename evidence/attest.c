@@ -102,7 +102,6 @@ int attest_verdict(const struct attest_verdict_input *in, const struct private_k
                    size_t *out_len, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
-    AUTO_JSON cJSON *root = NULL;
     AUTO_BUF struct buf b = {.data = NULL};
 
     json_doc_init_object(&d);
@@ -110,12 +109,7 @@ int attest_verdict(const struct attest_verdict_input *in, const struct private_k
     add_subjects(&d, in);
     json_add_string(&d, NULL, "predicateType", STATEMENT_PREDICATE_VSA);
     add_predicate(&d, in);
-    root = json_doc_take(&d, e);
-    if (!root)
-        return -1;
-    buf_init(&b, LIMIT_ENVELOPE / 2);
-    json_write(&b, root, JSON_COMPACT);
-    if (buf_check(&b, e) < 0)
+    if (statement_bytes(&d, &b, e) < 0)
         return -1;
     return dsse_sign(STATEMENT_PAYLOAD_TYPE, b.data, b.len, key, out, out_len, e);
 }

@@ -86,11 +86,21 @@ static void add_run_predicate(struct json_doc *d, const struct manifest *m, uint
     json_add_copy(d, p, "runner", json_get(m->document, "runner"));
 }
 
+int statement_bytes(struct json_doc *d, struct buf *out, struct err *e)
+{
+    AUTO_JSON cJSON *root = json_doc_take(d, e);
+
+    if (!root)
+        return -1;
+    buf_init(out, LIMIT_ENVELOPE / 2);
+    json_write(out, root, JSON_COMPACT);
+    return buf_check(out, e);
+}
+
 int statement_write_run(const struct manifest *m, const struct digest *archive_digest,
                         uint64_t archive_size, char **out, size_t *out_len, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
-    AUTO_JSON cJSON *root = NULL;
     AUTO_BUF struct buf b = {.data = NULL};
 
     json_doc_init_object(&d);
@@ -98,12 +108,7 @@ int statement_write_run(const struct manifest *m, const struct digest *archive_d
     add_subjects(&d, m, archive_digest);
     json_add_string(&d, NULL, "predicateType", STATEMENT_PREDICATE_RUN);
     add_run_predicate(&d, m, archive_size);
-    root = json_doc_take(&d, e);
-    if (!root)
-        return -1;
-    buf_init(&b, LIMIT_ENVELOPE / 2);
-    json_write(&b, root, JSON_COMPACT);
-    if (buf_check(&b, e) < 0)
+    if (statement_bytes(&d, &b, e) < 0)
         return -1;
     *out = buf_take(&b, out_len);
     return 0;

@@ -9,9 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/digest.h"
 #include "base/err.h"
+#include "base/json_out.h"
 #include "evidence/manifest.h"
 
 #define STATEMENT_PAYLOAD_TYPE "application/vnd.in-toto+json"
@@ -36,6 +38,10 @@ struct statement {
 int statement_write_run(const struct manifest *m, const struct digest *archive_digest,
                         uint64_t archive_size, char **out, size_t *out_len,
                         struct err *e) MUST_CHECK;
+
+/* The bytes of a statement that was built: compact JSON, half of LIMIT_ENVELOPE at most, since it
+ * becomes longer in its envelope. Takes d's root. */
+int statement_bytes(struct json_doc *d, struct buf *out, struct err *e) MUST_CHECK;
 
 /* Strict JSON; unknown members ignored, as in-toto asks. */
 int statement_parse(const void *bytes, size_t len, struct statement *out, struct err *e) MUST_CHECK;

@@ -40,7 +40,6 @@ int runset_sign(const cJSON *index, const struct digest *digest, const struct pr
                 char **out, size_t *out_len, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
-    AUTO_JSON cJSON *statement = NULL;
     AUTO_BUF struct buf b = {.data = NULL};
 
     json_doc_init_object(&d);
@@ -48,12 +47,7 @@ int runset_sign(const cJSON *index, const struct digest *digest, const struct pr
     add_subject(&d, digest);
     json_add_string(&d, NULL, "predicateType", STATEMENT_PREDICATE_PACKAGE);
     add_predicate(&d, index);
-    statement = json_doc_take(&d, e);
-    if (!statement)
-        return -1;
-    buf_init(&b, LIMIT_ENVELOPE / 2);
-    json_write(&b, statement, JSON_COMPACT);
-    if (buf_check(&b, e) < 0)
+    if (statement_bytes(&d, &b, e) < 0)
         return -1;
     return dsse_sign(STATEMENT_PAYLOAD_TYPE, b.data, b.len, key, out, out_len, e);
 }
