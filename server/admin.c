@@ -272,23 +272,7 @@ const char *admin_data(const struct admin_args *a)
 static int fail(const char *command, const struct err *e)
 {
     plain_line(stderr, "cleanrun-server %s: %s", command, e->text);
-    switch (e->kind) {
-    case ERR_TRUST:
-        return EXIT_INVALID;
-    case ERR_NONE:
-    case ERR_USAGE:
-    case ERR_INPUT:
-    case ERR_LIMIT:
-    case ERR_NOTFOUND:
-    case ERR_CONFLICT:
-    case ERR_SYS:
-    case ERR_NOSPACE:
-    case ERR_NOMEM:
-    case ERR_BUSY:
-    case ERR_INTERNAL:
-        break;
-    }
-    return EXIT_USAGE;
+    return e->kind == ERR_TRUST ? EXIT_INVALID : EXIT_USAGE;
 }
 
 /* *out NULL and an error when there is no such command or verb. */

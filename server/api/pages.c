@@ -285,7 +285,10 @@ static const char *gate_of(struct request *q)
     return NULL;
 }
 
-enum route_result page_gate(struct request *q)
+/* A page about the gate of the route, from the document that `doc` gives of it. */
+static enum route_result answer_gate(struct request *q, const char *template,
+                                     int (*doc)(struct store *s, const char *project,
+                                                const char *gate, cJSON **out, struct err *e))
 {
     struct store_project project = {.id = 0};
     const char *name = NULL;
@@ -296,23 +299,18 @@ enum route_result page_gate(struct request *q)
 
     if (!access_read_project(q, &name, &project) || !(gate = gate_of(q)))
         return ROUTE_DONE;
-    rc = doc_gate(api_of(q)->store, name, gate, &document, &e);
-    return answer(q, rc, &e, "gate", document, REPLY_LIVE, project.is_private);
+    rc = doc(api_of(q)->store, name, gate, &document, &e);
+    return answer(q, rc, &e, template, document, REPLY_LIVE, project.is_private);
+}
+
+enum route_result page_gate(struct request *q)
+{
+    return answer_gate(q, "gate", doc_gate);
 }
 
 enum route_result page_baselines(struct request *q)
 {
-    struct store_project project = {.id = 0};
-    const char *name = NULL;
-    const char *gate = NULL;
-    cJSON *document = NULL;
-    struct err e = ERR_INIT;
-    int rc = 0;
-
-    if (!access_read_project(q, &name, &project) || !(gate = gate_of(q)))
-        return ROUTE_DONE;
-    rc = doc_baselines(api_of(q)->store, name, gate, &document, &e);
-    return answer(q, rc, &e, "baselines", document, REPLY_LIVE, project.is_private);
+    return answer_gate(q, "baselines", doc_baselines);
 }
 
 enum route_result page_baseline(struct request *q)
