@@ -98,7 +98,7 @@ struct audit_markdown_options {
     size_t n_links;
     bool unfolded; /* for a terminal: no <details> */
 };
-/* The document as Markdown, the tables of rvoip-sip's own reports, what decides first; caller
+/* The document as Markdown, the tables of rvoip's own reports, what decides first; caller
  * frees. options NULL: none. */
 int audit_markdown(const cJSON *document, const struct audit_markdown_options *options, char **out,
                    size_t *out_len, struct err *e) MUST_CHECK;

@@ -7,7 +7,7 @@
  * gate, class, reviewed{by, at, reason}, evidence_sha256?, comparison_paths[], files[{path, size,
  * sha256}]}
  *
- * rvoip-perf-regression-baseline-v1, the format of rvoip-sip's own scripts, so unknown keys are
+ * rvoip-perf-regression-baseline-v1, the format of rvoip's own scripts, so unknown keys are
  * kept.
  * "./" in its paths is dropped.
  *

@@ -1,4 +1,4 @@
-/* The fingerprint of rvoip-sip's own scripts (`--scheme rvoip-v1`, docs/seed-rvoip.md): kept so
+/* The fingerprint of rvoip's own scripts (`--scheme rvoip-v1`, docs/seed-rvoip.md): kept so
  * that its published digests can be checked. */
 #include "runner/source_frame.h"
 
