@@ -171,12 +171,16 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    {"definition", "FILE", "cleanrun.yaml, or a definition.json (default: cleanrun.yaml)", 0, false,
-     false},
-    {"gate", "GATE", "which gate of the definition (default: its only one)", 0, false, false},
-    {"samples", "DIR", "the runner's samples (default: those of the report's run directory)", 0,
-     false, false},
-    {"json", "FILE|-", "write cleanrun-acceptance/1", 0, false, false},
+    {.name = "definition",
+     .value = "FILE",
+     .help = "cleanrun.yaml, or a definition.json (default: cleanrun.yaml)"},
+    {.name = "gate",
+     .value = "GATE",
+     .help = "which gate of the definition (default: its only one)"},
+    {.name = "samples",
+     .value = "DIR",
+     .help = "the runner's samples (default: those of the report's run directory)"},
+    {.name = "json", .value = "FILE|-", .help = "write cleanrun-acceptance/1"},
 };
 
 const struct command command_accept = {

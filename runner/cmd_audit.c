@@ -406,19 +406,21 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    {"definition", "FILE",
-     "cleanrun.yaml, or a definition.json (default: the baseline's, of two run directories; else "
-     "cleanrun.yaml)",
-     0, false, false},
-    {"gate", "GATE", "which gate of the definition (default: its only one)", 0, false, false},
-    {"baseline", "DIR", "run directory or result tree to compare with", 0, false, false},
-    {"current", "DIR", "run directory or result tree that is judged", 0, false, false},
-    {"baseline-manifest", "FILE",
-     "reviewed baseline manifest: verified, and its comparison paths are required", 0, false,
-     false},
-    {"md", "FILE", "write the comparison as Markdown", 0, false, false},
-    {"json", "FILE|-", "write cleanrun-audit/1", 0, false, false},
-    {"report-only", NULL, "a REGRESSION exits 0; a refusal never does", 0, false, false},
+    {.name = "definition",
+     .value = "FILE",
+     .help = "cleanrun.yaml, or a definition.json (default: the baseline's, of two run "
+             "directories; else cleanrun.yaml)"},
+    {.name = "gate",
+     .value = "GATE",
+     .help = "which gate of the definition (default: its only one)"},
+    {.name = "baseline", .value = "DIR", .help = "run directory or result tree to compare with"},
+    {.name = "current", .value = "DIR", .help = "run directory or result tree that is judged"},
+    {.name = "baseline-manifest",
+     .value = "FILE",
+     .help = "reviewed baseline manifest: verified, and its comparison paths are required"},
+    {.name = "md", .value = "FILE", .help = "write the comparison as Markdown"},
+    {.name = "json", .value = "FILE|-", .help = "write cleanrun-audit/1"},
+    {.name = "report-only", .help = "a REGRESSION exits 0; a refusal never does"},
 };
 
 const struct command command_audit = {

@@ -79,11 +79,13 @@ static int run_package(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option verify_options[] = {
-    {"root", "DIR",
-     "where the files are (default: perf-results beside the manifest, else its directory)", 0,
-     false, false},
-    {"json", "FILE|-", "write cleanrun-baseline-check/1; --json alone is standard output", 0, false,
-     true},
+    {.name = "root",
+     .value = "DIR",
+     .help = "where the files are (default: perf-results beside the manifest, else its directory)"},
+    {.name = "json",
+     .value = "FILE|-",
+     .help = "write cleanrun-baseline-check/1; --json alone is standard output",
+     .optional = true},
 };
 
 const struct command command_baseline_verify = {
@@ -101,12 +103,14 @@ const struct command command_baseline_verify = {
 };
 
 static const struct cli_option package_options[] = {
-    {"out", "DIR", "where DIR/perf-regression-baseline appears", 0, false, false},
-    {"root", "DIR",
-     "where the files are (default: perf-results beside the manifest, else its directory)", 0,
-     false, false},
-    {"json", "FILE|-", "write cleanrun-baseline-check/1; --json alone is standard output", 0, false,
-     true},
+    {.name = "out", .value = "DIR", .help = "where DIR/perf-regression-baseline appears"},
+    {.name = "root",
+     .value = "DIR",
+     .help = "where the files are (default: perf-results beside the manifest, else its directory)"},
+    {.name = "json",
+     .value = "FILE|-",
+     .help = "write cleanrun-baseline-check/1; --json alone is standard output",
+     .optional = true},
 };
 
 const struct command command_baseline_package = {

@@ -111,9 +111,11 @@ static int run(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option options[] = {
-    {"limit", "MB_PER_HOUR", "growth that is still allowed", 0, false, false},
-    {"window", "A..B", "only samples from A to B milliseconds, both inclusive", 0, false, false},
-    {"json", "FILE|-", "write cleanrun-leak/1", 0, false, false},
+    {.name = "limit", .value = "MB_PER_HOUR", .help = "growth that is still allowed"},
+    {.name = "window",
+     .value = "A..B",
+     .help = "only samples from A to B milliseconds, both inclusive"},
+    {.name = "json", .value = "FILE|-", .help = "write cleanrun-leak/1"},
 };
 
 const struct command command_leak = {
