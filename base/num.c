@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAFE_INTEGER_MAX 9007199254740991.0 /* 2^53 - 1 */
 #define DIGITS_MAX 17
 
 bool num_add(size_t a, size_t b, size_t *out)
@@ -141,7 +140,7 @@ bool num_same(double a, double b)
 
 bool num_is_safe_integer(double v)
 {
-    return isfinite(v) && fabs(v) <= SAFE_INTEGER_MAX && num_same(v, trunc(v));
+    return isfinite(v) && fabs(v) <= NUM_SAFE_MAX && num_same(v, trunc(v));
 }
 
 /* v = 0.digits · 10^point, v > 0 */

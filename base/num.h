@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 
+#define NUM_SAFE_MAX 9007199254740991.0 /* 2^53-1: every integer up to it is a double */
 #define NUM_DOUBLE_TEXT 32 /* enough for every text that num_double_* writes, NUL included */
 
 bool num_add(size_t a, size_t b, size_t *out) MUST_CHECK; /* false on overflow */

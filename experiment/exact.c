@@ -3,8 +3,7 @@
 #include <math.h>
 
 #include "base/json_in.h"
-
-#define LARGEST_EXACT 9007199254740991.0 /* 2^53-1 */
+#include "base/num.h"
 
 /* Documents are at most LIMIT_JSON_DEPTH deep. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
@@ -13,7 +12,7 @@ bool exact_numbers(const cJSON *v)
     const cJSON *item = NULL;
 
     if (cJSON_IsNumber(v))
-        return fabs(v->valuedouble) <= LARGEST_EXACT; /* a NaN is not */
+        return fabs(v->valuedouble) <= NUM_SAFE_MAX; /* a NaN is not */
     if (!cJSON_IsArray(v) && !cJSON_IsObject(v))
         return true;
     cJSON_ArrayForEach(item, v) {
