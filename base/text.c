@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <endian.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -342,6 +343,14 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
         }
     }
     return found;
+}
+
+const char *text_hint(const char *near, char out[TEXT_HINT_SIZE])
+{
+    out[0] = '\0';
+    if (near)
+        (void) snprintf(out, TEXT_HINT_SIZE, "; did you mean '%.70s'?", near); /* fits */
+    return out;
 }
 
 bool text_glob(const char *pattern, const char *s)

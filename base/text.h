@@ -34,8 +34,13 @@ bool text_is_name(const char *s);
 /* owner/name, both text_is_name, name not ending .json .txt .md .git */
 bool text_is_project(const char *s);
 bool text_is_run_id(const char *s); /* YYYYMMDDThhmmssZ-xxxxxxxx, a real date */
-/* Damerau-Levenshtein nearest of n candidates within distance ≤ 2 (≤ 1 for words under 4 letters),
- * else NULL: "did you mean". */
+/* The nearest of n candidates by optimal string alignment distance (a change, an insertion, a
+ * deletion or an exchange of neighbours is 1), at most 2, or 1 for words under 4 letters; else
+ * NULL.
+ */
 const char *text_nearest(const char *word, const char *const *candidates, size_t n);
+/* "; did you mean 'NEAR'?" for the end of a message; "" for NULL. Returns out. */
+#define TEXT_HINT_SIZE 96
+const char *text_hint(const char *near, char out[TEXT_HINT_SIZE]);
 /* Shell-style pattern with '*' only (environment names: "MIMALLOC_*"). */
 bool text_glob(const char *pattern, const char *s);

@@ -133,11 +133,11 @@ static int check_top_keys(const char *file, const struct yaml_node *root, struct
                        "%s:1:1: expected a mapping with version and gates", file);
     for (const struct yaml_node *n = root->first; n; n = n->next) {
         const char *near = text_nearest(n->key, known, ARRAY_LEN(known));
+        char hint[TEXT_HINT_SIZE];
 
         if (!near || strcmp(near, n->key) != 0)
-            return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s%s%s",
-                           file, n->key_line, n->key_column, n->key, near ? "; did you mean '" : "",
-                           near ? near : "", near ? "'?" : "");
+            return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s",
+                           file, n->key_line, n->key_column, n->key, text_hint(near, hint));
     }
     return 0;
 }

@@ -120,17 +120,16 @@ static int number_from(const struct schema *s, struct place at, cJSON **out, str
 static int enum_error(const struct schema *s, struct place at, struct err *e)
 {
     size_t n = 0;
-    const char *near = NULL;
     char words[WORDS_SIZE];
+    char hint[TEXT_HINT_SIZE];
 
     while (s->words[n])
         n++;
-    near = text_nearest(at.node->text, s->words, n);
     schema_list_words(s->words, words, sizeof words);
     return err_set(e, ERR_INPUT, "definition.word",
-                   "%s:%zu:%zu: '%.60s' is not allowed here (allowed: %s)%s%s%s", at.file,
+                   "%s:%zu:%zu: '%.60s' is not allowed here (allowed: %s)%s", at.file,
                    at.node->line, at.node->column, at.node->text, words,
-                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+                   text_hint(text_nearest(at.node->text, s->words, n), hint));
 }
 
 /* The known name that was probably meant: a slip of the pen, or its beginning. */
@@ -213,15 +212,14 @@ static int unknown_key(const struct schema *s, const char *file, const struct ya
                        struct err *e)
 {
     const char *keys[SUGGEST_MAX];
+    char hint[TEXT_HINT_SIZE];
     size_t n = 0;
-    const char *near = NULL;
 
     for (; n < s->n_fields && n < SUGGEST_MAX; n++)
         keys[n] = s->fields[n].key;
-    near = text_nearest(child->key, keys, n);
-    return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s%s%s", file,
-                   child->key_line, child->key_column, child->key, near ? "; did you mean '" : "",
-                   near ? near : "", near ? "'?" : "");
+    return err_set(e, ERR_INPUT, "definition.key", "%s:%zu:%zu: unknown key '%.60s'%s", file,
+                   child->key_line, child->key_column, child->key,
+                   text_hint(text_nearest(child->key, keys, n), hint));
 }
 
 static const struct yaml_node *child_of(const struct yaml_node *node, const char *key)

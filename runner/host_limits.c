@@ -35,13 +35,13 @@ static int unknown(const struct definition *d, size_t number, const char *kind, 
                    const char *const *names, size_t n, struct err *e)
 {
     char pointer[80], place[DEFINITION_PLACE_SIZE];
-    const char *near = text_nearest(name, names, n);
+    char hint[TEXT_HINT_SIZE];
 
     (void) snprintf(pointer, sizeof(pointer), "/experiment/host/limits/%zu/%s", number,
                     kind); /* fits */
-    return err_set(e, ERR_USAGE, "host.limit", "%s: no machine has the %s '%.80s'%s%s%s",
-                   definition_place(d, pointer, place), kind, name, near ? "; did you mean '" : "",
-                   near ? near : "", near ? "'?" : "");
+    return err_set(e, ERR_USAGE, "host.limit", "%s: no machine has the %s '%.80s'%s",
+                   definition_place(d, pointer, place), kind, name,
+                   text_hint(text_nearest(name, names, n), hint));
 }
 
 static const cJSON *limits_of(const struct definition *d)

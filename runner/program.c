@@ -73,6 +73,7 @@ static bool has_second_words(const char *first)
 static int unknown(const struct cli *c, int argc, char **argv)
 {
     const char *names[NAMES_MAX];
+    char hint[TEXT_HINT_SIZE];
     size_t n = 0;
 
     if (argc > 1 && asks_help(argc - 1, argv + 1) && tell_second_words(c->out, argv[0]))
@@ -86,11 +87,9 @@ static int unknown(const struct cli *c, int argc, char **argv)
     for (size_t i = 0; command_table[i] && n < NAMES_MAX - 1; i++)
         names[n++] = command_table[i]->name;
     names[n++] = "help";
-    const char *near = text_nearest(argv[0], names, n);
-
     /* Talk. */
-    plain_line(c->err, "cleanrun: no command '%.60s'%s%s%s (cleanrun help lists them)", argv[0],
-               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    plain_line(c->err, "cleanrun: no command '%.60s'%s (cleanrun help lists them)", argv[0],
+               text_hint(text_nearest(argv[0], names, n), hint));
     return EXIT_USAGE;
 }
 
@@ -99,6 +98,7 @@ static int help(const struct cli *c, int argc, char **argv)
     int words = 0;
     const struct command *cmd = argc > 0 ? find(argc, argv, &words) : NULL;
     const char *near = NULL;
+    char hint[TEXT_HINT_SIZE];
 
     if (argc == 0 || asks_help(argc, argv)) {
         help_overview(c->out);
@@ -108,9 +108,8 @@ static int help(const struct cli *c, int argc, char **argv)
         if (argc < 2 && tell_second_words(c->out, argv[0]))
             return EXIT_OK;
         /* Talk. */
-        plain_line(c->err, "cleanrun help: no topic '%.60s%s%.60s'%s%s%s", argv[0],
-                   argc > 1 ? " " : "", argc > 1 ? argv[1] : "", near ? "; did you mean '" : "",
-                   near ? near : "", near ? "'?" : "");
+        plain_line(c->err, "cleanrun help: no topic '%.60s%s%.60s'%s", argv[0], argc > 1 ? " " : "",
+                   argc > 1 ? argv[1] : "", text_hint(near, hint));
         help_list(c->err);
         return EXIT_USAGE;
     }

@@ -53,6 +53,7 @@ static int unknown_flag(const char *word, struct err *e)
     const char *names[SETTINGS];
     const char *near = NULL;
     char name[32] = "";
+    char hint[TEXT_HINT_SIZE];
     size_t len = strcspn(word, "=");
     size_t i = 0;
 
@@ -62,10 +63,8 @@ static int unknown_flag(const char *word, struct err *e)
         memcpy(name, word, len);
         near = text_nearest(name, names, SETTINGS);
     }
-    if (near)
-        return err_set(e, ERR_USAGE, "config.flag", "unknown option '%s'; did you mean '%s'?", word,
-                       near);
-    return err_set(e, ERR_USAGE, "config.flag", "unknown option '%s'", word);
+    return err_set(e, ERR_USAGE, "config.flag", "unknown option '%s'%s", word,
+                   text_hint(near, hint));
 }
 
 static int set_value(const char *values[SETTINGS], size_t s, const char *value, struct err *e)

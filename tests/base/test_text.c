@@ -257,6 +257,7 @@ static void nearest_finds_slips_only(void **state)
 {
     static const char *const words[] = {"conditioning", "sampling", "run", "class", "windows"};
     const size_t n = ARRAY_LEN(words);
+    char hint[TEXT_HINT_SIZE];
 
     (void) state;
     assert_string_equal(text_nearest("condtioning", words, n), "conditioning"); /* left out */
@@ -271,6 +272,8 @@ static void nearest_finds_slips_only(void **state)
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         words, n));
     assert_null(text_nearest("run", words, 0));
+    assert_string_equal(text_hint("sampling", hint), "; did you mean 'sampling'?");
+    assert_string_equal(text_hint(NULL, hint), "");
 }
 
 static void glob_knows_the_star(void **state)
