@@ -1,6 +1,7 @@
 /*
- * limits: every size and count cap of the product, with its reason. A cap is checked before memory
- * is taken. Raise one only here.
+ * limits: the size and count caps of what comes from outside or grows, with their reasons. A cap is
+ * checked before memory is taken. Raise one only here. What only one module can know (a buffer of
+ * its own, a row of a page) stands at the top of that module.
  */
 #pragma once
 
