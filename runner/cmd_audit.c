@@ -17,9 +17,9 @@
 #include "runner/commands.h"
 #include "runner/definition_load.h"
 #include "runner/mistaken.h"
+#include "runner/rundir.h"
 
 #define RESULTS "results"
-#define DEFINITION_NAME "definition.json"
 
 /* One side as it stands on disk. */
 struct loaded {
@@ -101,14 +101,14 @@ static void check_members(const struct loaded *l, const char *where, struct brok
 static int load_run_definition(int dirfd, struct loaded *l, const char *where, struct broken *b,
                                struct err *e)
 {
-    const struct manifest_file *listed = manifest_find(&l->manifest, DEFINITION_NAME);
+    const struct manifest_file *listed = manifest_find(&l->manifest, RUNDIR_DEFINITION);
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
     struct digest digest;
     struct err why = ERR_INIT;
 
     if (!listed ||
-        file_read_at(dirfd, DEFINITION_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, &why) < 0) {
+        file_read_at(dirfd, RUNDIR_DEFINITION, LIMIT_JSON_DOCUMENT, &bytes, &len, &why) < 0) {
         set_broken(b, "IN-MANIFEST", where,
                    listed ? why.text : "the manifest lists no definition.json");
         return 0;

@@ -16,6 +16,7 @@
 #include "runner/commands.h"
 #include "runner/measure.h"
 #include "runner/mistaken.h"
+#include "runner/rundir.h"
 
 #define SNAPSHOT "baseline/manifest.json"
 #define AUDIT_MARKDOWN "audit.md"
@@ -35,7 +36,7 @@ static int show_error(struct cli *c, int dir_fd, struct err *e)
 {
     AUTO_JSON cJSON *j = NULL;
 
-    if (read_json(dir_fd, "error.json", &j, e) < 0)
+    if (read_json(dir_fd, RUNDIR_ERROR, &j, e) < 0)
         return -1;
     /* Flushed and checked by main, and so below. */
     plain_line(c->out, "run       %s", json_text(j, "run", "-"));
@@ -206,7 +207,7 @@ static int show(struct cli *c, const struct cli_args *a, struct err *e)
     if (file_open_dir(a->args[0], &fd, e) < 0)
         return mistaken_file(a->args[0], e);
     if (faccessat(fd, MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
-        if (faccessat(fd, "error.json", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        if (faccessat(fd, RUNDIR_ERROR, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
             return err_set(e, ERR_INPUT, "show.directory",
                            "'%s' is no run directory: it holds no " MANIFEST_NAME, a->args[0]);
         return show_error(c, fd, e);

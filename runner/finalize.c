@@ -41,22 +41,17 @@ void run_fault(struct run *r, const char *format, ...)
     r->faults[r->n_faults++] = n < 0 ? NULL : text;
 }
 
-int finish_write_json(const struct run *r, const char *name, const cJSON *j, struct err *e)
+/* What whoever verifies it reads. */
+static int write_json(const struct run *r, const char *name, const cJSON *j, struct err *e)
 {
-    AUTO_BUF struct buf b = {.data = NULL};
-
-    buf_init(&b, LIMIT_JSON_DOCUMENT); /* what whoever verifies it reads */
-    json_write(&b, j, JSON_PRETTY);
-    if (buf_check(&b, e) < 0)
-        return err_wrap(e, "%s", name);
-    return file_write_at(r->dir.fd, name, b.data, b.len, 0644, e);
+    return rundir_write_json(&r->dir, name, j, LIMIT_JSON_DOCUMENT, e);
 }
 
 static int write_source(struct run *r, const char *name, const struct source *s, struct err *e)
 {
     AUTO_JSON cJSON *j = NULL;
 
-    return source_to_json(s, &j, e) < 0 ? -1 : finish_write_json(r, name, j, e);
+    return source_to_json(s, &j, e) < 0 ? -1 : write_json(r, name, j, e);
 }
 
 /* A program that ended badly by its own doing is a fault; one that something else ended was dealt
@@ -189,7 +184,7 @@ static int accept(struct finish *f, struct err *e)
         return -1;
     f->has_acceptance = true;
     f->acceptance_status = f->acceptance.verdict == ACCEPTANCE_PASS ? "PASS" : "FAIL";
-    return finish_write_json(r, "acceptance.json", f->acceptance.document, e);
+    return write_json(r, "acceptance.json", f->acceptance.document, e);
 }
 
 int finish_manifest(const struct finish *f, cJSON **out, struct err *e)
@@ -256,7 +251,7 @@ static int seal_manifest(struct finish *f, struct err *e)
         json_free(files);
         return err_memory(e, "finalize.memory");
     }
-    if (finish_write_json(r, MANIFEST_NAME, document, e) < 0 ||
+    if (write_json(r, MANIFEST_NAME, document, e) < 0 ||
         file_read_at(r->dir.fd, MANIFEST_NAME, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0)
         return -1;
     if (manifest_parse(bytes, len, &check, e) < 0) {
@@ -276,7 +271,7 @@ static int write_environment(struct run *r, struct err *e)
     json_add_copy(&d, NULL, "run", r->measure.environment);
     json_add_copy(&d, NULL, "rejected_patterns", r->patterns);
     j = json_doc_take(&d, e);
-    return j ? finish_write_json(r, "environment.json", j, e) : -1;
+    return j ? write_json(r, "environment.json", j, e) : -1;
 }
 
 /* Totals of the measured program, for people: the samples hold the course. */
@@ -314,7 +309,7 @@ static int write_host(struct run *r, struct err *e)
         add_usage(&d, &r->measure);
     }
     j = json_doc_take(&d, e);
-    return j ? finish_write_json(r, "host.json", j, e) : -1;
+    return j ? write_json(r, "host.json", j, e) : -1;
 }
 
 static void note_faults(struct run *r)

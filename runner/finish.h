@@ -56,13 +56,11 @@ const struct audit *finish_audit(const struct finish *f);
 /* Does anything say that the run is no PASS, besides its own policy where another one judges? */
 bool finish_failed(const struct finish *f);
 
-/* Of finalize.c: the manifest as it is by now (caller frees); acceptance by a definition's policy;
- * a document of the run directory. */
+/* Of finalize.c: the manifest as it is by now (caller frees); acceptance by a definition's
+ * policy. */
 int finish_manifest(const struct finish *f, cJSON **out, struct err *e) MUST_CHECK;
 int finish_accept(const struct finish *f, const struct definition *d, struct acceptance *out,
                   struct err *e) MUST_CHECK;
-int finish_write_json(const struct run *r, const char *name, const cJSON *j,
-                      struct err *e) MUST_CHECK;
 
 /* The exit code of the local verdict, EXIT STATUS of cleanrun(1): 7 for a sound run that has none,
  * 4 when acceptance failed, 3 without a baseline. */

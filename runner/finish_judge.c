@@ -110,7 +110,7 @@ static int judge_own(struct finish *f, const struct audit_input *in, struct err 
     }
     f->has_audit = true;
     f->audit_status = verdict_word(f->audit.verdict);
-    return finish_write_json(f->run, "audit.json", f->audit.document, e);
+    return rundir_write_json(&f->run->dir, "audit.json", f->audit.document, LIMIT_JSON_DOCUMENT, e);
 }
 
 int finish_compare(struct finish *f, struct err *e)

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "evidence/manifest.h"
+#include "runner/rundir.h"
 
 static bool holds(int dir_fd, const char *name)
 {
@@ -16,7 +17,7 @@ static bool holds(int dir_fd, const char *name)
 
 bool mistaken_error(int dir_fd)
 {
-    return holds(dir_fd, "error.json") && !holds(dir_fd, MANIFEST_NAME);
+    return holds(dir_fd, RUNDIR_ERROR) && !holds(dir_fd, MANIFEST_NAME);
 }
 
 int mistaken_directory(const char *path, struct err *e)

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "runner/rundir.h"
 
 #define SNAPSHOT_DIR "baseline"
 
@@ -18,7 +19,7 @@ static int differs(const char *what, struct err *e)
 
 bool reference_keeps(const char *path)
 {
-    return !strcmp(path, "definition.json") || !strncmp(path, "results/", 8);
+    return !strcmp(path, RUNDIR_DEFINITION) || !strncmp(path, "results/", 8);
 }
 
 /* One listed file of `dir` against the manifest. */
@@ -64,14 +65,14 @@ static int read_definition(struct reference *r, struct err *e)
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
 
-    if (file_read_at(r->dir_fd, "definition.json", LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0 ||
+    if (file_read_at(r->dir_fd, RUNDIR_DEFINITION, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0 ||
         definition_parse(bytes, len, &r->definition, e) < 0) {
         e->kind = ERR_USAGE;
         return err_wrap(e, "baseline");
     }
     if (!digest_equal(&r->definition.experiment_digest, &r->manifest.experiment_digest) ||
         !digest_equal(&r->definition.policy_digest, &r->manifest.policy_digest))
-        return differs("definition.json", e);
+        return differs(RUNDIR_DEFINITION, e);
     return 0;
 }
 

@@ -13,7 +13,6 @@
 #include "base/plain.h"
 #include "runner/machine_lock.h"
 
-#define ERROR_NAME "error.json"
 #define TEXT_MAX 1024
 
 int run_blame(const struct run *r, const char *pointer, struct err *e)
@@ -53,7 +52,6 @@ static int write_error(struct run *r, const struct err *why, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
-    AUTO_BUF struct buf b = {.data = NULL};
     char at[CLOCK_RFC3339_SIZE];
 
     clock_rfc3339(clock_realtime_us(), false, at);
@@ -70,11 +68,7 @@ static int write_error(struct run *r, const struct err *why, struct err *e)
     json_add_bool(&d, NULL, "interrupted", r->interrupted);
     json_add_string(&d, NULL, "at", at);
     j = json_doc_take(&d, e);
-    buf_init(&b, LIMIT_KIB(64));
-    json_write(&b, j, JSON_PRETTY);
-    if (!j || buf_check(&b, e) < 0)
-        return -1;
-    return file_write_at(r->dir.fd, ERROR_NAME, b.data, b.len, 0644, e);
+    return j ? rundir_write_json(&r->dir, RUNDIR_ERROR, j, LIMIT_KIB(64), e) : -1;
 }
 
 /* Nothing that looks like evidence may stay beside error.json. */

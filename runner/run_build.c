@@ -2,11 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json_in.h"
-#include "base/json_out.h"
 #include "base/limits.h"
 #include "runner/elf.h"
 #include "runner/host.h"
@@ -26,13 +24,12 @@ static int write_definition(struct run *r, struct err *e)
 
     if (definition_write(r->definition, &bytes, &len, e) < 0)
         return -1;
-    return file_write_at(r->dir.fd, "definition.json", bytes, len, 0644, e);
+    return file_write_at(r->dir.fd, RUNDIR_DEFINITION, bytes, len, 0644, e);
 }
 
 int run_fingerprint(struct run *r, struct err *e)
 {
     AUTO_JSON cJSON *j = NULL;
-    AUTO_BUF struct buf b = {.data = NULL};
 
     r->stage = "fingerprint";
     if (write_definition(r, e) < 0 ||
@@ -56,11 +53,7 @@ int run_fingerprint(struct run *r, struct err *e)
                 "fresh checkout",
                 r->ignored.n, r->ignored.n == 1 ? "" : "s", r->ignored.n == 1 ? "lies" : "lie",
                 r->ignored.list.text, r->definition->gate);
-    buf_init(&b, LIMIT_KIB(64));
-    json_write(&b, j, JSON_PRETTY);
-    return buf_check(&b, e) < 0
-               ? -1
-               : file_write_at(r->dir.fd, "source-at-start.json", b.data, b.len, 0644, e);
+    return rundir_write_json(&r->dir, RUNDIR_SOURCE_AT_START, j, LIMIT_KIB(64), e);
 }
 
 /* A profile of a stripped program names no function: found now, not after the run. */

@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json_in.h"
-#include "base/json_out.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "runner/interference.h"
@@ -218,7 +217,6 @@ static int check_profile(struct run *r, struct err *e)
 static int write_snapshots(struct run *r, struct err *e)
 {
     AUTO_JSON cJSON *j = NULL;
-    AUTO_BUF struct buf b = {.data = NULL};
     const char *missing;
 
     if (!r->measure.snapshots)
@@ -229,10 +227,7 @@ static int write_snapshots(struct run *r, struct err *e)
                   missing);
     if (snapshots_document(r->measure.snapshots, &j, e) < 0)
         return -1;
-    buf_init(&b, SNAPSHOTS_SIZE_MAX);
-    json_write(&b, j, JSON_PRETTY);
-    return buf_check(&b, e) < 0 ? -1
-                                : file_write_at(r->dir.fd, SNAPSHOTS_FILE, b.data, b.len, 0644, e);
+    return rundir_write_json(&r->dir, SNAPSHOTS_FILE, j, SNAPSHOTS_SIZE_MAX, e);
 }
 
 static int judge_noise(struct run *r, struct err *e)

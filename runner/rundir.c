@@ -10,8 +10,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json_out.h"
 #include "base/limits.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -83,9 +85,9 @@ static bool is_name_of_run(const char *name)
                                         "baseline",
                                         "build-messages.jsonl",
                                         "build.log",
-                                        "definition.json",
+                                        RUNDIR_DEFINITION,
                                         "environment.json",
-                                        "error.json",
+                                        RUNDIR_ERROR,
                                         "host.json",
                                         "manifest.json",
                                         "profile",
@@ -95,7 +97,7 @@ static bool is_name_of_run(const char *name)
                                         "snapshots",
                                         "snapshots.json",
                                         "source-at-end.json",
-                                        "source-at-start.json"};
+                                        RUNDIR_SOURCE_AT_START};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (!strcmp(names[i], name))
@@ -190,6 +192,18 @@ static int sync_path(int root_fd, const char *name, struct err *e)
             return err_errno(e, "rundir.sync", "cannot make '%s' durable", copy);
     }
     return 0;
+}
+
+int rundir_write_json(const struct rundir *d, const char *name, const cJSON *j, size_t max,
+                      struct err *e)
+{
+    AUTO_BUF struct buf b = {.data = NULL};
+
+    buf_init(&b, max);
+    json_write(&b, j, JSON_PRETTY);
+    if (buf_check(&b, e) < 0)
+        return err_wrap(e, "%s", name);
+    return file_write_at(d->fd, name, b.data, b.len, 0644, e);
 }
 
 int rundir_commit(struct rundir *d, struct err *e)

@@ -8,8 +8,15 @@
 #include <stdint.h>
 #include <stddef.h>
 
+#include <cjson/cJSON.h>
+
 #include "base/cleanup.h"
 #include "base/err.h"
+
+/* Files of it that more than their writer knows; the others are named in evidence/manifest.c. */
+#define RUNDIR_DEFINITION "definition.json"
+#define RUNDIR_SOURCE_AT_START "source-at-start.json"
+#define RUNDIR_ERROR "error.json" /* instead of a manifest: the runner could not measure */
 
 #define RUN_ID_SIZE 26 /* "20261129T141502Z-9c1e07ab" and NUL */
 
@@ -31,6 +38,9 @@ int rundir_open(const char *path, struct rundir *out, struct err *e) MUST_CHECK;
 /* After a program that could move or remove it: when it is no longer at its name, an empty one
  * takes its place. */
 int rundir_restore(struct rundir *d, bool *out_moved, struct err *e) MUST_CHECK;
+/* Writes a document into it: pretty JSON of at most `max` bytes. The error names the file. */
+int rundir_write_json(const struct rundir *d, const char *name, const cJSON *j, size_t max,
+                      struct err *e) MUST_CHECK;
 /* Makes everything durable and gives the directory its name. */
 int rundir_commit(struct rundir *d, struct err *e) MUST_CHECK;
 /* Removes it unless it was committed; accepts zeroed. */

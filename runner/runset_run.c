@@ -11,6 +11,7 @@
 #include "base/json_in.h"
 #include "base/limits.h"
 #include "experiment/pointer.h"
+#include "runner/rundir.h"
 #include "runner/tree_hash.h"
 
 #define RESULTS "results/"
@@ -154,7 +155,7 @@ static int read_definition(struct runset_run *r, struct err *e)
     AUTO_FREE char *bytes = NULL;
     size_t len = 0;
 
-    if (file_read_at(r->fd, "definition.json", LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0 ||
+    if (file_read_at(r->fd, RUNDIR_DEFINITION, LIMIT_JSON_DOCUMENT, &bytes, &len, e) < 0 ||
         definition_parse(bytes, len, &r->definition, e) < 0)
         return distrust(e);
     if (!digest_equal(&r->definition.experiment_digest, &r->manifest.experiment_digest) ||
@@ -344,7 +345,7 @@ int runset_run_reviewed(const struct runset_run *r, const char **out_word, struc
 static int read_all(struct runset_run *r, const char *path, struct err *e)
 {
     if (check_files(r, e) < 0 || read_definition(r, e) < 0 ||
-        check_source(r, "source-at-start.json", "start", e) < 0 ||
+        check_source(r, RUNDIR_SOURCE_AT_START, "start", e) < 0 ||
         check_source(r, "source-at-end.json", "end", e) < 0 || read_reports(r, e) < 0 ||
         read_samples(r, e) < 0 || read_document(r, "acceptance.json", &r->acceptance, e) < 0 ||
         read_document(r, "audit.json", &r->audit, e) < 0 || read_snapshot(r, path, e) < 0 ||

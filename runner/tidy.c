@@ -16,14 +16,11 @@
 #include "runner/name_list.h"
 #include "runner/paths.h"
 
-#define DEFINITION "definition.json"
-#define SOURCE_AT_START "source-at-start.json"
-
 /* What a run directory holds when the program has ended. */
 static bool is_ours(const struct run *r, const char *name, mode_t mode)
 {
-    static const char *const files[] = {DEFINITION, SOURCE_AT_START, BUILD_LOG, BUILD_MESSAGES,
-                                        RUN_LOG};
+    static const char *const files[] = {RUNDIR_DEFINITION, RUNDIR_SOURCE_AT_START, BUILD_LOG,
+                                        BUILD_MESSAGES, RUN_LOG};
 
     if (!strcmp(name, RESULTS_DIR))
         return S_ISDIR(mode);
@@ -115,8 +112,8 @@ static int restore_files(struct run *r, const char *who, struct err *e)
     json_write(&b, source, JSON_PRETTY);
     if (buf_check(&b, e) < 0)
         return -1;
-    if (restore_document(r, who, DEFINITION, definition, len, e) < 0 ||
-        restore_document(r, who, SOURCE_AT_START, b.data, b.len, e) < 0)
+    if (restore_document(r, who, RUNDIR_DEFINITION, definition, len, e) < 0 ||
+        restore_document(r, who, RUNDIR_SOURCE_AT_START, b.data, b.len, e) < 0)
         return -1;
     return restore(r, who, &r->kept.build_log, e) < 0 ||
                    restore(r, who, &r->kept.build_messages, e) < 0
