@@ -5,7 +5,6 @@
 
 #include "audit/parts.h"
 #include "base/json_in.h"
-#include "base/limits.h"
 #include "base/num.h"
 
 struct preparation {

@@ -6,7 +6,6 @@
 #include "base/json_in.h"
 #include "base/json_node.h"
 #include "base/json_out.h"
-#include "base/num.h"
 #include "base/text.h"
 
 void json_doc_init_object(struct json_doc *d)

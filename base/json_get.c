@@ -1,5 +1,4 @@
 /* The typed member getters of json_in.h. */
-#include <math.h>
 #include <string.h>
 
 #include "base/json_in.h"

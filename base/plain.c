@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/text.h"
 

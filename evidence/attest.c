@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
-#include "base/limits.h"
 #include "evidence/dsse.h"
 #include "evidence/statement.h"
 

@@ -1,7 +1,6 @@
 #include "evidence/ustar.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/relname.h"

@@ -1,7 +1,6 @@
 /* Checks of counts that belong together: equal, sums, shares, zero_tree. */
 #include "experiment/acceptance_check.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "base/buf.h"

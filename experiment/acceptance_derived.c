@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/json_in.h"
-#include "base/limits.h"
 #include "experiment/pointer.h"
 #include "experiment/resources.h"
 #include "experiment/stats.h"

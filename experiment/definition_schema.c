@@ -4,7 +4,6 @@
 #include "experiment/soak.h"
 #include "experiment/window.h"
 
-#include "base/cleanup.h"
 #include "base/limits.h"
 
 static const struct schema text = {.type = SCHEMA_STRING};

@@ -1,6 +1,5 @@
 #include "runner/checkout.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* cleanrun doctor: is this machine fit to measure, and for what? */
-#include <stdio.h>
 #include <string.h>
 
 #include "audit/verdict.h"

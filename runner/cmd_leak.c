@@ -1,5 +1,4 @@
 /* cleanrun leak: does memory grow without end? Every estimator side by side, and the verdict. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
 /* cleanrun verify: every stage of judging a sealed archive, offline. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

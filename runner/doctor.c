@@ -1,5 +1,4 @@
 /* Fitness of this machine for measuring: every check says what it found and how to mend it. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>

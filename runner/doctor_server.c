@@ -1,6 +1,5 @@
 #include "runner/doctor_server.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json_in.h"

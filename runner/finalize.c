@@ -1,6 +1,4 @@
 /* The end of a run: run_finish makes evidence of it, run_abort says why there is none. */
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "audit/verdict.h"
-#include "base/json_in.h"
 #include "base/text.h"
 #include "experiment/facts.h"
 #include "experiment/schema.h"

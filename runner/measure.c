@@ -1,9 +1,7 @@
 #include "runner/measure.h"
 
-#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,7 +9,6 @@
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
-#include "base/num.h"
 #include "runner/capture.h"
 #include "runner/interference.h"
 #include "runner/machine_lock.h"

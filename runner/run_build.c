@@ -1,5 +1,4 @@
 /* From the source tree to the exact executable on a known machine. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
-#include "base/limits.h"
 #include "evidence/dsse.h"
 #include "evidence/statement.h"
 #include "runner/runset.h"

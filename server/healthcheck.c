@@ -1,6 +1,5 @@
 #include "server/healthcheck.h"
 
-#include <errno.h>
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -5,7 +5,6 @@
 #include <sys/statvfs.h>
 
 #include "audit/verdict.h"
-#include "base/clock.h"
 #include "base/json_out.h"
 #include "base/limits.h"
 #include "server/api/api.h"

@@ -7,7 +7,6 @@
 #include "base/digest.h"
 #include "base/json_out.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "server/api/access.h"
 #include "server/api/api.h"

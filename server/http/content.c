@@ -10,7 +10,6 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
-#include "base/text.h"
 #include "server/http/content.h"
 
 struct content *content_static(const char *type, const void *bytes, size_t len)

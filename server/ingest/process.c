@@ -10,7 +10,6 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
-#include "base/text.h"
 #include "evidence/dsse.h"
 #include "evidence/keyring.h"
 #include "evidence/statement.h"

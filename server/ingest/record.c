@@ -5,7 +5,6 @@
 
 #include "base/json_in.h"
 #include "base/json_out.h"
-#include "base/limits.h"
 
 /* The run. */
 

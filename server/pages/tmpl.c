@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
 #include "server/pages/tmpl_markup.h"
 #include "server/pages/tmpl_ops.h"
 

@@ -1,5 +1,4 @@
 /* Comparison, refusal and the reasons that every page may show. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

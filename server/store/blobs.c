@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/limits.h"
 
 #define STAMPS 4096 /* direct-mapped by digest */
 #define INDEXES 32

@@ -1,13 +1,10 @@
 /* A run beside a baseline or another run: the stored comparison that gave its verdict, or one made
  * now for information. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit/audit.h"
 #include "base/json_in.h"
-#include "base/limits.h"
-#include "base/text.h"
 #include "server/store/doc.h"
 #include "server/store/documents.h"
 #include "server/store/side.h"

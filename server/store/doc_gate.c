@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/json_in.h"
-#include "base/limits.h"
 #include "experiment/pointer.h"
 #include "server/store/doc.h"
 #include "server/store/documents.h"

@@ -1,5 +1,4 @@
 /* Two baselines side by side, imported history included: for information, never a verdict. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/json_in.h"
-#include "base/limits.h"
 #include "base/text.h"
 #include "evidence/keyring.h"
 #include "server/store/doc.h"

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
-#include "base/num.h"
 
 #define NUMBER_DIGITS 4
 

@@ -1,8 +1,6 @@
 #include "tests/lib/support.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

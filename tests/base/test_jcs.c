@@ -1,7 +1,6 @@
 #include "tests/lib/support.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/jcs.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "base/text.h"
 #include "base/cleanup.h"
 #include "tests/lib/support.h"
 

@@ -1,6 +1,5 @@
 #include "tests/lib/support.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -7,7 +7,6 @@
  * sampler_cost control SECONDS INTERVAL_MS PROCESSES: the same of a process that does nothing but
  * read /proc/PID/stat of as many processes: the least that any sampler takes on this machine.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 #include "tests/docs/members.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json_in.h"

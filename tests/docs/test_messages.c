@@ -4,7 +4,6 @@
 #include "tests/lib/support.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 static const struct {

@@ -2,7 +2,6 @@
  * result. */
 #include "tests/e2e/callsim.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

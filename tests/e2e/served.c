@@ -2,7 +2,6 @@
  * judged against it there; the documents and the pages say what the runner's own files say. */
 #include "tests/e2e/callsim.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 /* The runs of the call-setup experiment (tests/e2e/callsim.h), each with its verdict. */
 #include "tests/e2e/callsim.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

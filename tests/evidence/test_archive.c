@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_in.h"
 #include "base/limits.h"
 #include "evidence/ustar.h"
 

@@ -3,12 +3,10 @@
 #include "tests/evidence/fixture.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/json_in.h"
-#include "base/limits.h"
 #include "evidence/attest.h"
 #include "evidence/bundle.h"
 #include "evidence/dsse.h"

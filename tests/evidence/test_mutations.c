@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/limits.h"
 #include "evidence/dsse.h"
 #include "evidence/statement.h"
 

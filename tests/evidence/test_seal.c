@@ -1,8 +1,6 @@
 /* Sealing: four files or none, and only from a directory that says exactly what it holds. */
 #include "tests/evidence/fixture.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

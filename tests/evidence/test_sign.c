@@ -3,7 +3,6 @@
 #include "tests/lib/support.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

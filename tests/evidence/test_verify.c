@@ -2,7 +2,6 @@
 #include "tests/evidence/fixture.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 #include "tests/lib/support.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

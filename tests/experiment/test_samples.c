@@ -1,6 +1,5 @@
 #include "tests/lib/support.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/json_in.h"

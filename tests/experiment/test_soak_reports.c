@@ -3,7 +3,6 @@
 #include "tests/lib/cases.h"
 #include "tests/lib/support.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "tests/lib/support.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json_in.h"

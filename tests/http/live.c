@@ -1,7 +1,6 @@
 #include "tests/http/live.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

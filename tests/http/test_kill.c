@@ -5,7 +5,6 @@
  */
 #include "tests/http/live.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/json_in.h"
 #include "base/text.h"
 

@@ -8,7 +8,6 @@
 #include "audit/audit.h"
 #include "base/file.h"
 #include "base/json_in.h"
-#include "base/limits.h"
 #include "evidence/manifest.h"
 #include "experiment/acceptance.h"
 #include "experiment/definition.h"

@@ -1,7 +1,6 @@
 /* Starting, supervising and ending processes. */
 #include "tests/lib/support.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

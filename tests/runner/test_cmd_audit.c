@@ -9,7 +9,6 @@
 
 #include "base/json_in.h"
 #include "base/json_out.h"
-#include "base/limits.h"
 #include "experiment/definition.h"
 #include "experiment/pointer.h"
 #include "tests/lib/cases.h"

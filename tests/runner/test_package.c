@@ -1,8 +1,6 @@
 /* cleanrun package: every evidence row of the seed's cases.json, and what the rows do not say. */
 #include "tests/lib/support.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* cleanrun package verify: the seed's attestation rows, and what they do not say. */
 #include "tests/lib/support.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

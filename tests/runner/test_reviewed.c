@@ -1,7 +1,6 @@
 /* The local verdict is by the policy that was reviewed with the baseline, never the branch's. */
 #include "tests/runner/project.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/digest.h"

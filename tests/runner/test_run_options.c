@@ -1,6 +1,5 @@
 /* Options of `cleanrun run` that change what is recorded or printed, up to evidence that verifies.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json_in.h"

@@ -1,7 +1,6 @@
 /* Source fingerprints with the real git: what must change them, and what must not. */
 #include "tests/lib/support.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -2,7 +2,6 @@
  * run that was compared with nothing says so whenever it is shown. */
 #include "tests/runner/project.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/digest.h"

@@ -1,7 +1,6 @@
 /* The administration commands as an operator calls them. */
 #include "tests/server/store_fixture.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

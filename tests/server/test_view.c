@@ -2,7 +2,6 @@
  * answers. */
 #include "server/pages/view.h"
 
-#include "base/clock.h"
 #include "base/json_in.h"
 #include "experiment/pointer.h"
 #include "base/json_out.h"
@@ -10,7 +9,6 @@
 #include "server/pages/view_parts.h"
 #include "tests/lib/support.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
