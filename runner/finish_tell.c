@@ -1,8 +1,10 @@
 /* The local verdict of a finished run, in words, as JSON and as an exit code. */
 #include "runner/finish.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "audit/comparison_text.h"
 #include "audit/verdict.h"
@@ -289,6 +291,9 @@ void finish_tell(struct finish *f, int code)
     tell_acceptance(f);
     if (f->reviewed.differs)
         cli_say(r->cli, "%-10s %s", "policy", POLICY_TEXT);
+    if (!r->options.build_only && r->plan.mode != PLAN_CLEAN &&
+        faccessat(r->dir.fd, "profile", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        cli_say(r->cli, "%-10s what the profiler left is below %s/profile", "profile", r->dir.path);
     if (!local_verdict(f))
         cli_say(r->cli, "%-10s %s: no verdict comes of it", "result",
                 r->options.build_only ? "built" : "diagnostic run");

@@ -63,6 +63,26 @@ static void check_snapshot(const cJSON *s, const char *phase)
     assert_true(number(json_get(s, "measured"), "pss_kib") > 0);
 }
 
+/* Where the profile is, for whoever reads. */
+static void a_person_is_told_where_the_profile_is(void **state)
+{
+    struct project p;
+    struct test_run r;
+    char *out = NULL;
+
+    (void) state;
+    project_new(&p, "ok", "    modes:\n      memory: {snapshots: [begin]}\n");
+    assert_true(asprintf(&out, "%s/told", p.dir) > 0);
+    project_cleanrun(&p, (const char *const[]){"run", "g", "--mode", "memory", "--out", out, NULL},
+                     NULL, &r);
+    assert_int_equal(r.code, 7);
+    assert_non_null(strstr(r.err, "profile    what the profiler left is below "));
+    assert_non_null(strstr(r.err, "/told/profile"));
+    test_run_fini(&r);
+    free(out);
+    project_free(&p);
+}
+
 static void snapshots_are_taken_at_the_named_markers(const char *mode)
 {
     struct project p;
@@ -604,6 +624,7 @@ static void a_diagnostic_run_names_no_baseline(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_person_is_told_where_the_profile_is),
         cmocka_unit_test(memory_mode_takes_retention_snapshots),
         cmocka_unit_test(boundary_mode_takes_snapshots_and_goes_on),
         cmocka_unit_test(memory_is_looked_at_and_dumped_by_the_clock),
