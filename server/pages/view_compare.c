@@ -337,6 +337,8 @@ void view_compare(struct view *v, cJSON *root)
         add_coverage(v, audit);
         add_saying(v, root, audit);
     }
+    view_interference(v, view_get(root, "baseline"),
+                      json_get(json_get(root, "baseline"), "interference"));
     view_interference(v, view_get(root, "current"),
                       json_get(json_get(root, "current"), "interference"));
     view_reasons(v, root, reasons, json_get(json_get(audit, "identity"), "different"));

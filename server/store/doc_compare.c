@@ -122,10 +122,12 @@ static int compute(struct compare *c, struct err *e)
 
 static int add_baseline(struct compare *c, struct db *db, struct err *e)
 {
+    AUTO_JSON cJSON *manifest = NULL;
     cJSON *o = json_add_object(&c->d, NULL, "baseline");
     char runner[DOC_RUNNER_SIZE];
 
-    if (doc_runner_name(db, c->base.run, runner, e) < 0)
+    if (doc_runner_name(db, c->base.run, runner, e) < 0 ||
+        doc_stored(db, c->base.run, STORE_MANIFEST, &manifest, e) < 0)
         return -1;
     json_add_string(&c->d, o, "id", c->is_baseline ? c->baseline.id : c->base.run);
     json_add_string(&c->d, o, "run", c->base.run);
@@ -133,6 +135,7 @@ static int add_baseline(struct compare *c, struct db *db, struct err *e)
     json_add_string(&c->d, o, "class", c->base.machine_class);
     json_add_string(&c->d, o, "runner", runner);
     doc_time(&c->d, o, "at", c->base.received_us);
+    json_add_copy(&c->d, o, "interference", json_get(json_get(manifest, "interference"), "during"));
     if (c->is_baseline) {
         cJSON *reviewed = json_add_object(&c->d, o, "reviewed");
 

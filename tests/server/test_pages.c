@@ -395,8 +395,18 @@ static void what_else_the_machine_did_stands_with_the_numbers(void **state)
     assert_non_null(strstr(out.data, "NOT QUIET: other processes 192 %"));
     render(f, "compare-ok.json", ".html", compare, &out);
     assert_non_null(strstr(out.data, said));
+    assert_null(strstr(strstr(out.data, said) + 1, said));
     render(f, "compare-ok.json", ".txt", compare, &out);
     assert_non_null(strstr(out.data, "NOT QUIET: other processes 192 %"));
+    /* and of both sides: a baseline that was disturbed is the worse of the two */
+    assert_true(cJSON_AddItemToObject(
+        cJSON_GetObjectItem(compare, "baseline"), "interference",
+        cJSON_Duplicate(
+            cJSON_GetObjectItem(cJSON_GetObjectItem(compare, "current"), "interference"), true)));
+    render(f, "compare-ok.json", ".html", compare, &out);
+    assert_non_null(strstr(strstr(out.data, said) + 1, said));
+    render(f, "compare-ok.json", ".txt", compare, &out);
+    assert_non_null(strstr(strstr(out.data, "NOT QUIET") + 1, "NOT QUIET"));
 }
 
 static void pages_from_a_directory_are_compiled_the_same(void **state)
