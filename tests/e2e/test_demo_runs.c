@@ -37,12 +37,16 @@ static void run_demo(struct demo *d, const char *more)
     char *demo = test_path("ci/demo");
     char *data = test_join(d->dir, "state");
     char *build = NULL;
+    char *lock = NULL; /* other tests measure at the same time */
     const char *const argv[] = {demo, "--once", "--state", data, more, NULL};
-    const char *env[] = {NULL, NULL};
+    const char *env[] = {NULL, NULL, NULL};
 
     assert_true(asprintf(&build, "CLEANRUN_BUILD=%s", test_build_root()) > 0);
+    assert_true(asprintf(&lock, "CLEANRUN_LOCK=%s/lock", d->dir) > 0);
     env[0] = build;
+    env[1] = lock;
     test_run(argv, env, d->dir, NULL, &d->run);
+    free(lock);
     free(build);
     free(data);
     free(demo);
