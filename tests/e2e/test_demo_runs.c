@@ -38,7 +38,9 @@ static void run_demo(struct demo *d, const char *more)
     char *data = test_join(d->dir, "state");
     char *build = NULL;
     char *lock = NULL; /* other tests measure at the same time */
-    const char *const argv[] = {demo, "--once", "--state", data, more, NULL};
+    /* meson sets what the gate refuses */
+    const char *const argv[] = {"env", "-u", "MALLOC_PERTURB_", demo, "--once", "--state", data,
+                                more,  NULL};
     const char *env[] = {NULL, NULL, NULL};
 
     assert_true(asprintf(&build, "CLEANRUN_BUILD=%s", test_build_root()) > 0);

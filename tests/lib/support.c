@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* fail_msg never comes back, which neither compiler nor analyser knows. */
@@ -414,4 +415,12 @@ uint64_t test_random(uint64_t *state)
 size_t test_random_below(uint64_t *state, size_t n)
 {
     return (size_t) (test_random(state) % n);
+}
+
+void test_pause_ms(long ms)
+{
+    struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+
+    while (nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
 }

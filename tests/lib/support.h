@@ -27,6 +27,7 @@ const char *test_build_root(void);
 
 /* Absolute path of a file below the source root ("tests/data/rvoip/x.json"). */
 char *test_path(const char *relative);
+void test_pause_ms(long ms);
 /* Whole file, NUL after the data; out_len may be NULL. The first is relative to the source root. */
 char *test_read(const char *relative, size_t *out_len);
 char *test_read_path(const char *path, size_t *out_len);

@@ -1,10 +1,14 @@
 #include "tests/runner/project.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/json_in.h"
+#include "evidence/manifest.h"
 
 #define ARGS_MAX 48
 
@@ -212,4 +216,69 @@ void project_manifest_digest(const char *dir, char hex[DIGEST_HEX_SIZE])
     digest_hex(&d, hex);
     free(bytes);
     free(path);
+}
+
+pid_t project_start(const struct project *p)
+{
+    char *program = test_join(test_build_root(), "runner/cleanrun");
+    char *out = project_out(p, "");
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    out[strlen(out) - 1] = '\0';
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+
+        dup2(null, 1);
+        dup2(null, 2);
+        putenv(p->env[0]);
+        putenv(p->env[1]);
+        execl(program, program, "run", "g", "-C", p->repo, "--out", out, (char *) NULL);
+        _exit(99);
+    }
+    free(out);
+    free(program);
+    return pid;
+}
+
+cJSON *project_manifest(const struct project *p)
+{
+    char *dir = project_out(p, "");
+    char *path = project_out(p, "manifest.json");
+    size_t len = 0, listed = 0;
+    char *text = test_read_path(path, &len);
+    struct manifest m;
+    struct err e = ERR_INIT;
+    struct file_list files;
+    int fd = -1;
+
+    if (manifest_parse(text, len, &m, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(file_open_dir(dir, &fd, &e), 0);
+    assert_int_equal(file_list_at(fd, 1000, &files, &e), 0);
+    for (size_t i = 0; i < files.n; i++) {
+        const struct manifest_file *f = manifest_find(&m, files.names[i]);
+        struct digest digest;
+        uint64_t size = 0;
+        int member = -1;
+
+        if (!strcmp(files.names[i], "manifest.json"))
+            continue;
+        assert_non_null(f);
+        assert_int_equal(file_open_at(fd, files.names[i], &member, &size, &e), 0);
+        assert_int_equal(digest_of_fd(member, &digest, &size, &e), 0);
+        close(member);
+        assert_true(digest_equal(&digest, &f->digest));
+        listed++;
+    }
+    assert_int_equal(listed, m.n_files);
+    cJSON *copy = cJSON_Duplicate(m.document, true);
+
+    manifest_fini(&m);
+    file_list_fini(&files);
+    close(fd);
+    free(text);
+    free(path);
+    free(dir);
+    return copy;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cjson/cJSON.h>
+#include <sys/types.h>
 
 #include "base/digest.h"
 #include "tests/lib/support.h"
@@ -34,11 +35,16 @@ void project_cleanrun(const struct project *p, const char *const args[], const c
                       struct test_run *r);
 /* `cleanrun run g --out <dir>/out --json …`; args may be NULL. */
 void project_measure(const struct project *p, const char *const args[], struct test_run *r);
+/* `cleanrun run g --out <dir>/out`, not waited for. */
+pid_t project_start(const struct project *p);
 /* "<dir>/out/<name>" */
 char *project_out(const struct project *p, const char *name);
 /* A JSON document of the run directory, freed with cJSON_Delete; and whether there is such a file.
  */
 cJSON *project_json(const struct project *p, const char *name);
 bool project_has(const struct project *p, const char *name);
+/* The run directory's manifest, read as a verifier reads it, with every listed file's bytes
+ * checked; freed with cJSON_Delete. */
+cJSON *project_manifest(const struct project *p);
 /* SHA-256 of the run directory's manifest.json. */
 void project_manifest_digest(const char *dir, char hex[DIGEST_HEX_SIZE]);

@@ -248,13 +248,6 @@ static void only_regular_executable_elf_files_are_opened(void **state) /* ART-05
     test_dir_free(dir);
 }
 
-static void pause_ms(long ms)
-{
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-
-    nanosleep(&t, NULL);
-}
-
 /* A sleeping program with a library of its own. */
 static void start_with_library(const char *library, struct child *child)
 {
@@ -287,7 +280,7 @@ static void scan_until(struct mapped *m, pid_t pid, size_t files)
     struct err e = ERR_INIT;
 
     for (int i = 0; i < 200 && mapped_count(m) < files; i++) {
-        pause_ms(10);
+        test_pause_ms(10);
         assert_int_equal(mapped_scan(m, pid, &e), 0);
     }
     assert_true(mapped_count(m) >= files);
@@ -359,7 +352,7 @@ static void a_library_replaced_under_its_name_is_noticed(void **state)
     char *library = copy_program(dir, "libown.so", from, 0755);
 
     start_with_library(library, &child);
-    pause_ms(300);
+    test_pause_ms(300);
     assert_int_equal(unlink(library), 0);
     free(library);
     library = copy_program(dir, "libown.so", "/bin/true", 0755);

@@ -3,14 +3,11 @@
 #include "tests/runner/project.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
@@ -19,52 +16,7 @@
 #include "base/file.h"
 #include "base/json_in.h"
 #include "base/limits.h"
-#include "base/num.h"
-#include "evidence/manifest.h"
 #include "runner/report.h"
-
-/* The manifest, read as a verifier reads it, with every listed file's bytes checked. */
-static cJSON *checked_manifest(const struct project *p)
-{
-    char *dir = project_out(p, "");
-    char *path = project_out(p, "manifest.json");
-    size_t len = 0, listed = 0;
-    char *text = test_read_path(path, &len);
-    struct manifest m;
-    struct err e = ERR_INIT;
-    struct file_list files;
-    int fd = -1;
-
-    if (manifest_parse(text, len, &m, &e) < 0)
-        fail_msg("%s", e.text);
-    assert_int_equal(file_open_dir(dir, &fd, &e), 0);
-    assert_int_equal(file_list_at(fd, 1000, &files, &e), 0);
-    for (size_t i = 0; i < files.n; i++) {
-        const struct manifest_file *f = manifest_find(&m, files.names[i]);
-        struct digest digest;
-        uint64_t size = 0;
-        int member = -1;
-
-        if (!strcmp(files.names[i], "manifest.json"))
-            continue;
-        assert_non_null(f);
-        assert_int_equal(file_open_at(fd, files.names[i], &member, &size, &e), 0);
-        assert_int_equal(digest_of_fd(member, &digest, &size, &e), 0);
-        close(member);
-        assert_true(digest_equal(&digest, &f->digest));
-        listed++;
-    }
-    assert_int_equal(listed, m.n_files);
-    cJSON *copy = cJSON_Duplicate(m.document, true);
-
-    manifest_fini(&m);
-    file_list_fini(&files);
-    close(fd);
-    free(text);
-    free(path);
-    free(dir);
-    return copy;
-}
 
 static const char *text_at(const cJSON *j, const char *key)
 {
@@ -111,7 +63,7 @@ static void run_without_baseline_is_evidence_and_non_comparable(void **state)
     if (r.code != 3)
         print_error("%s%s\n", r.out, r.err);
     assert_int_equal(r.code, 3);
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
 
     assert_string_equal(text_at(m, "status"), "PASS");
     assert_string_equal(text_at(m, "report_status"), "CAPTURED");
@@ -209,7 +161,7 @@ static void run_against_a_baseline_is_ok(void **state)
     project_measure(&p, args, &r);
     assert_int_equal(r.code, 3);
     assert_non_null(strstr(r.out, "1 file that git ignores lies in the work tree (workload)"));
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
 
     assert_int_equal(json_get(json_get(m, "source"), "ignored")->valuedouble, 1);
     assert_string_equal(text_at(m, "audit_status"), "NON_COMPARABLE");
@@ -224,7 +176,7 @@ static void run_against_a_baseline_is_ok(void **state)
     if (r.code != 0)
         print_error("%s%s\n", r.out, r.err);
     assert_int_equal(r.code, 0);
-    m = checked_manifest(&p);
+    m = project_manifest(&p);
 
     assert_string_equal(text_at(m, "audit_status"), "OK");
     assert_string_equal(text_at(json_get(m, "baseline"), "manifest_sha256"), hex);
@@ -262,7 +214,7 @@ static void check_fail(const char *behaviour, const char *fault, const char *rep
         print_error("%s: %s%s\n", behaviour, r.out, r.err);
     assert_int_equal(r.code, 4);
     assert_fault(&r, fault);
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
 
     assert_string_equal(text_at(m, "status"), "FAIL");
     assert_string_equal(text_at(m, "report_status"), report_status);
@@ -356,7 +308,7 @@ static void run_forgets_empty_directories(void **state)
     if (r.code != 3)
         print_error("%s%s\n", r.out, r.err);
     assert_int_equal(r.code, 3); /* no baseline */
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
 
     assert_string_equal(text_at(m, "status"), "PASS");
     cJSON_Delete(m);
@@ -395,7 +347,7 @@ static void run_fails_when_the_source_is_edited_meanwhile(void **state) /* RUN-1
     assert_int_equal(r.code, 4);
     assert_fault(&r, "the source changed during the run: ");
     assert_fault(&r, ".gitignore");
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
 
     assert_string_equal(text_at(m, "status"), "FAIL");
     assert_true(cJSON_IsFalse(json_get(json_get(m, "source"), "unchanged")));
@@ -497,37 +449,6 @@ static void run_is_an_error_when_the_build_fails(void **state)
     project_free(&p);
 }
 
-/* Starts `cleanrun run` without waiting. */
-static pid_t start_run(const struct project *p)
-{
-    char *program = test_join(test_build_root(), "runner/cleanrun");
-    char *out = project_out(p, "");
-    pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    out[strlen(out) - 1] = '\0';
-    if (pid == 0) {
-        int null = open("/dev/null", O_RDWR);
-
-        dup2(null, 1);
-        dup2(null, 2);
-        putenv(p->env[0]);
-        putenv(p->env[1]);
-        execl(program, program, "run", "g", "-C", p->repo, "--out", out, (char *) NULL);
-        _exit(99);
-    }
-    free(out);
-    free(program);
-    return pid;
-}
-
-static void pause_ms(long ms)
-{
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-
-    nanosleep(&t, NULL);
-}
-
 /* The workload of this test's own repository, found by its argument; 0 when it does not run. */
 static pid_t find_workload(const char *behaviour, const char *mark)
 {
@@ -565,9 +486,9 @@ static void run_is_an_error_when_the_program_is_killed_from_outside(void **state
     /* The repository's path is an argument, so that this test finds its own workload and no
      * other's. */
     project_new(&p, "sleep, REPO", NULL);
-    runner = start_run(&p);
+    runner = project_start(&p);
     for (int i = 0; i < 600 && !workload; i++) {
-        pause_ms(50);
+        test_pause_ms(50);
         workload = find_workload("sleep", p.repo) ? find_workload("sleep", p.repo) : 0;
     }
     assert_true(workload > 0);
@@ -589,9 +510,9 @@ static void run_interrupted_ends_with_130_and_no_workload(void **state)
 
     (void) state;
     project_new(&p, "sleep, REPO", NULL);
-    runner = start_run(&p);
+    runner = project_start(&p);
     for (int i = 0; i < 600 && !workload; i++) {
-        pause_ms(50);
+        test_pause_ms(50);
         workload = find_workload("sleep", p.repo);
     }
     assert_true(workload > 0);
@@ -602,302 +523,6 @@ static void run_interrupted_ends_with_130_and_no_workload(void **state)
     assert_int_equal(find_workload("sleep", p.repo), 0);
     assert_true(project_has(&p, "error.json"));
     assert_false(project_has(&p, "manifest.json"));
-    project_free(&p);
-}
-
-/* Kills the runner at moments spread over a whole run: what is left is a complete run or nothing
- * that looks like one. */
-static void killed_runner_leaves_no_half_evidence(void **state)
-{
-    struct project p;
-    struct timespec a, b;
-    int kills = 0, complete = 0, partial = 0;
-    long length_ms;
-
-    (void) state;
-    project_new(&p, "ok", NULL);
-    clock_gettime(CLOCK_MONOTONIC, &a);
-    struct test_run r;
-
-    project_measure(&p, NULL, &r);
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    assert_int_equal(r.code, 3);
-    test_run_fini(&r);
-    length_ms = (b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000;
-    for (int i = 0; i < 14; i++) {
-        char *out = test_join(p.dir, "out");
-        char *left = test_join(p.dir, "out.partial");
-        char *files[] = {out, left};
-        struct stat st;
-        int status = 0;
-        struct test_run rm;
-
-        for (size_t k = 0; k < 1; k++) {
-            const char *const argv[] = {"rm", "-rf", files[k], NULL};
-
-            test_run(argv, NULL, NULL, NULL, &rm);
-            test_run_fini(&rm);
-        }
-        pid_t runner = start_run(&p);
-
-        pause_ms(length_ms * (i + 1) * 5 / (14 * 4)); /* up to 1.25 runs */
-        kill(runner, SIGKILL);
-        assert_int_equal(waitpid(runner, &status, 0), runner);
-        if (WIFSIGNALED(status))
-            kills++;
-        if (stat(out, &st) == 0) {
-            cJSON *m = checked_manifest(&p); /* fails the test when anything is missing or wrong */
-
-            cJSON_Delete(m);
-            complete++;
-        } else if (stat(left, &st) == 0) {
-            partial++;
-        }
-        free(left);
-        free(out);
-    }
-    print_message("killed %d of 14, %d left unfinished, %d complete\n", kills, partial, complete);
-    assert_true(kills >= 6);
-    assert_true(partial >= 3);
-    /* The next run starts over an unfinished one of a dead runner. */
-    char *done = project_out(&p, "");
-    const char *const argv[] = {"rm", "-rf", done, NULL};
-
-    test_run(argv, NULL, NULL, NULL, &r);
-    test_run_fini(&r);
-    project_measure(&p, NULL, &r);
-    assert_int_equal(r.code, 3);
-    test_run_fini(&r);
-    /* Neither is anything left of the temporary files of those that were killed. */
-    const char *const list[] = {"find", p.dir, "-path", "*/scratch/*", NULL};
-
-    test_run(list, NULL, NULL, NULL, &r);
-    assert_int_equal(r.code, 0);
-    assert_string_equal(r.out, ""); /* the directory itself may not be there at all */
-    test_run_fini(&r);
-    free(done);
-    project_free(&p);
-}
-
-/* The number that the text begins with. */
-static pid_t to_pid(const char *text)
-{
-    uint64_t number = 0;
-
-    assert_true(num_parse_u64(text, strspn(text, "0123456789"), INT32_MAX, &number));
-    return (pid_t) number;
-}
-
-/* The whole line in the file, waited for; heap. */
-static char *await_line(const char *path)
-{
-    for (int i = 0; i < 600; i++) {
-        char text[256];
-        int fd = open(path, O_RDONLY);
-        ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-
-        if (fd >= 0)
-            close(fd);
-        if (n > 1 && text[n - 1] == '\n' && !memchr(text, '\n', (size_t) n - 1)) {
-            text[n - 1] = '\0';
-            return strdup(text);
-        }
-        pause_ms(50);
-    }
-    fail_msg("no line in %s", path);
-    return NULL;
-}
-
-static void kill_and_wait(pid_t runner)
-{
-    int status = 0;
-
-    assert_int_equal(kill(runner, SIGKILL), 0);
-    assert_int_equal(waitpid(runner, &status, 0), runner);
-    assert_true(WIFSIGNALED(status));
-}
-
-static void remove_out(const struct project *p)
-{
-    char *out = test_join(p->dir, "out");
-    const char *const argv[] = {"rm", "-rf", out, NULL};
-    struct test_run r;
-
-    test_run(argv, NULL, NULL, NULL, &r);
-    test_run_fini(&r);
-    free(out);
-}
-
-/* As the manifest tells it. */
-static int leftovers_ended(const struct project *p)
-{
-    cJSON *m = checked_manifest(p);
-    const cJSON *n = json_get(json_get(json_get(m, "interference"), "before"), "leftovers_ended");
-
-    assert_true(cJSON_IsNumber(n));
-    int number = n->valueint;
-
-    cJSON_Delete(m);
-    return number;
-}
-
-/* A daemon of the program outlives its runner; the next run ends it and says so. */
-static void run_ends_what_a_killed_runner_left(void **state)
-{
-    static const char *const doctor[] = {"doctor", "--json", NULL};
-    struct project p, next;
-    struct test_run r;
-    const cJSON *row = NULL;
-    bool told = false;
-    char word[64];
-
-    (void) state;
-    project_new(&p, "orphan-stays, REPO", NULL);
-    project_new(&next, "ok", NULL);
-    pid_t runner = start_run(&p);
-    char *path = test_join(p.dir, "orphan.pid"), *number = await_line(path);
-    pid_t orphan = to_pid(number);
-    int pidfd = pidfd_open(orphan, 0);
-    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-
-    assert_true(pidfd >= 0);
-    /* While its runner lives, it is nobody's to end. */
-    project_measure(&next, NULL, &r);
-    assert_int_equal(r.code, 3);
-    assert_null(strstr(r.out, "\"leftover\""));
-    test_run_fini(&r);
-    assert_int_equal(poll(&ended, 1, 0), 0);
-
-    kill_and_wait(runner);
-    assert_int_equal(poll(&ended, 1, 0), 0); /* this is what the next run would be beside */
-    project_cleanrun(&next, doctor, NULL, &r);
-    cJSON *j = cJSON_Parse(r.out);
-
-    snprintf(word, sizeof word, "(%s)", number);
-    cJSON_ArrayForEach(row, json_get(j, "checks")) {
-        if (strcmp(json_get(row, "name")->valuestring, "leftovers") != 0)
-            continue;
-        assert_string_equal(json_get(row, "state")->valuestring, "bad");
-        assert_non_null(strstr(json_get(row, "value")->valuestring, word));
-        told = true;
-    }
-    assert_true(told);
-    assert_int_equal(r.code, 4);
-    cJSON_Delete(j);
-    test_run_fini(&r);
-
-    remove_out(&next);
-    project_measure(&next, NULL, &r);
-    assert_int_equal(r.code, 3);
-    snprintf(word, sizeof word, "workload (%s)", number);
-    assert_non_null(strstr(r.out, "\"leftover\""));
-    assert_non_null(strstr(r.out, word));
-    assert_int_equal(poll(&ended, 1, 0), 1);
-    assert_true(leftovers_ended(&next) >= 1);
-    test_run_fini(&r);
-    remove_out(&next);
-    project_measure(&next, NULL, &r);
-    assert_int_equal(r.code, 3);
-    assert_int_equal(leftovers_ended(&next), 0);
-    test_run_fini(&r);
-    close(pidfd);
-    free(number);
-    free(path);
-    project_free(&p);
-    project_free(&next);
-}
-
-/* One without a mark or a parent is still in the run's box. */
-static void run_ends_what_a_killed_runner_left_in_its_box(void **state)
-{
-    struct project p, next;
-    struct test_run r;
-    char name[64], word[64];
-
-    (void) state;
-    project_new(&p, "orphan-bare, REPO", NULL);
-    project_new(&next, "ok", NULL);
-    pid_t runner = start_run(&p);
-    char *path = test_join(p.dir, "orphan.pid"), *number = await_line(path);
-    struct pollfd ended = {.fd = pidfd_open(to_pid(number), 0), .events = POLLIN};
-
-    snprintf(name, sizeof name, "/proc/%s/cgroup", number);
-    char *group = test_read_path(name, NULL);
-    bool boxed = strstr(group, "/cleanrun-") != NULL;
-
-    kill_and_wait(runner);
-    if (boxed) {
-        assert_int_equal(poll(&ended, 1, 0), 0);
-        project_measure(&next, NULL, &r);
-        assert_int_equal(r.code, 3);
-        snprintf(word, sizeof word, "sleep (%s)", number);
-        assert_non_null(strstr(r.out, word));
-        assert_int_equal(poll(&ended, 1, 0), 1);
-        test_run_fini(&r);
-    } else {
-        kill(to_pid(number), SIGKILL);
-        print_message("SKIPPED cgroup v2: no box can be made here\n");
-    }
-    close(ended.fd);
-    free(group);
-    free(number);
-    free(path);
-    project_free(&p);
-    project_free(&next);
-    if (!boxed)
-        skip();
-}
-
-/* What a build leaves bears no mark: its environment is the definition's. The lock names it, and
- * the next run does not begin beside it. */
-static void run_is_refused_beside_the_build_of_a_killed_runner(void **state)
-{
-    static const char plain[] = "[cc, -O1, -g, -o, workload, workload.c]";
-    struct project p;
-    struct test_run r;
-    pid_t session = 0;
-
-    (void) state;
-    project_new(&p, "ok", NULL);
-    char *path = test_join(p.repo, "cleanrun.yaml"), *text = test_read_path(path, NULL);
-    char *at = strstr(text, plain), *slow = NULL;
-
-    assert_non_null(at);
-    assert_true(asprintf(&slow, "%.*s[sh, -c, 'sleep 60 & sleep 60']%s", (int) (at - text), text,
-                         at + strlen(plain)) > 0);
-    test_write_text(p.repo, "cleanrun.yaml", slow);
-    pid_t runner = start_run(&p);
-    char *lock = test_join(p.dir, "lock");
-
-    for (int i = 0; i < 600 && session == 0; i++) {
-        char *noted = NULL, *line;
-
-        pause_ms(50);
-        if (faccessat(AT_FDCWD, lock, F_OK, 0) == 0)
-            noted = test_read_path(lock, NULL);
-        line = noted ? strchr(noted, '\n') : NULL;
-        session = line && strchr(line, ' ') ? to_pid(line + 1) : 0;
-        free(noted);
-    }
-    assert_true(session > 0);
-    pause_ms(200); /* the shell has started the first of the two */
-    kill_and_wait(runner);
-    test_write_text(p.repo, "cleanrun.yaml", text);
-    project_measure(&p, NULL, &r);
-    assert_int_equal(kill(-session, 0), 0); /* it was not ended on a guess */
-    assert_int_equal(r.code, 6);
-    assert_non_null(strstr(r.err, "still at work"));
-    assert_non_null(strstr(r.err, "sleep ("));
-    assert_false(project_has(&p, "manifest.json"));
-    test_run_fini(&r);
-    kill(-session, SIGKILL);
-    project_measure(&p, NULL, &r);
-    assert_int_equal(r.code, 3);
-    test_run_fini(&r);
-    free(lock);
-    free(slow);
-    free(text);
-    free(path);
     project_free(&p);
 }
 
@@ -1126,7 +751,7 @@ static void run_fingerprints_by_the_scheme_of_the_definition(void **state)
     project_measure(&p, NULL, &r);
     assert_int_equal(r.code, 3);
     test_run_fini(&r);
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
     const cJSON *source = json_get(m, "source");
 
     assert_string_equal(text_at(json_get(source, "start"), "scheme"), "rvoip-v1");
@@ -1229,7 +854,7 @@ static void run_build_only_exits_7(void **state)
     project_new(&p, "ok", NULL);
     project_measure(&p, args, &r);
     assert_int_equal(r.code, 7);
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
 
     assert_string_equal(text_at(m, "status"), "BUILD_ONLY");
     assert_string_equal(text_at(m, "report_status"), "NOT_EXPECTED");
@@ -1275,7 +900,7 @@ static void diagnostic_modes_never_end_green(void **state)
     if (r.code != 7)
         print_error("%s%s\n", r.out, r.err);
     assert_int_equal(r.code, 7);
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
 
     assert_string_equal(text_at(m, "mode"), "boundary");
     assert_string_equal(text_at(m, "status"), "PASS");
@@ -1293,7 +918,7 @@ static void diagnostic_modes_never_end_green(void **state)
     test_write_text(p.repo, "untracked", "1");
     project_measure(&p, sound, &r);
     assert_int_equal(r.code, 7);
-    m = checked_manifest(&p);
+    m = project_manifest(&p);
     assert_true(cJSON_IsNull(json_get(m, "control")));
     assert_non_null(strstr(r.out, "unpaired: it measured another source"));
     cJSON_Delete(m);
@@ -1362,7 +987,7 @@ static void run_at_a_revision_leaves_the_work_tree_out(void **state)
     if (r.code != 3)
         print_error("%s%s\n", r.out, r.err);
     assert_int_equal(r.code, 3);
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
 
     assert_true(cJSON_IsFalse(json_get(json_get(json_get(m, "source"), "start"), "dirty")));
     cJSON_Delete(m);
@@ -1403,9 +1028,9 @@ static void one_measurement_at_a_time(void **state)
 
     (void) state;
     project_new(&p, "sleep, REPO", NULL);
-    runner = start_run(&p);
+    runner = project_start(&p);
     for (int i = 0; i < 600 && !find_workload("sleep", p.repo); i++)
-        pause_ms(50);
+        test_pause_ms(50);
     char *other = test_join(p.dir, "other");
     const char *const args[] = {"run", "g", "--out", other, NULL};
 
@@ -1433,7 +1058,7 @@ static void conditioning_is_run_and_recorded_and_stops_the_run_when_it_fails(voi
     project_measure(&p, NULL, &r);
     /* The step wrote a report of its own; it is not the measured one, which was written later. */
     assert_int_equal(r.code, 3);
-    cJSON *m = checked_manifest(&p);
+    cJSON *m = project_manifest(&p);
     const cJSON *steps = json_get(json_get(m, "conditioning"), "steps");
 
     assert_int_equal(cJSON_GetArraySize(steps), 1);
@@ -1510,10 +1135,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(run_is_an_error_when_the_build_fails),
         cmocka_unit_test(run_is_an_error_when_the_program_is_killed_from_outside),
         cmocka_unit_test(run_interrupted_ends_with_130_and_no_workload),
-        cmocka_unit_test(killed_runner_leaves_no_half_evidence),
-        cmocka_unit_test(run_ends_what_a_killed_runner_left),
-        cmocka_unit_test(run_ends_what_a_killed_runner_left_in_its_box),
-        cmocka_unit_test(run_is_refused_beside_the_build_of_a_killed_runner),
         cmocka_unit_test(run_refuses_overrides_before_any_build),
         cmocka_unit_test(run_gives_the_program_only_the_definitions_environment),
         cmocka_unit_test(run_records_what_the_definition_lets_through),

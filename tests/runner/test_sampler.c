@@ -24,13 +24,6 @@
 #include "runner/process_tree.h"
 #include "runner/sampler.h"
 
-static void pause_ms(long ms)
-{
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-
-    nanosleep(&t, NULL);
-}
-
 static void burn_ms(long ms)
 {
     uint64_t end = clock_monotonic_ns() + (uint64_t) ms * 1000000U;
@@ -89,7 +82,7 @@ static pid_t start_tree(int ready[2])
             tell(ready[1]);
         }
         for (;;)
-            pause_ms(60000);
+            test_pause_ms(60000);
     }
     return pid;
 }
@@ -120,11 +113,11 @@ static void orphans_stay_in_the_sums(void **state)
             orphan = getpid();
             if (write(ready[1], &orphan, sizeof orphan) != sizeof orphan)
                 _exit(4);
-            pause_ms(60000);
+            test_pause_ms(60000);
             _exit(0);
         }
         (void) waitpid(middle, NULL, 0);
-        pause_ms(60000);
+        test_pause_ms(60000);
         _exit(0);
     }
     assert_int_equal(read(ready[0], &orphan, sizeof orphan), sizeof orphan);
@@ -176,7 +169,7 @@ static void orphans_that_ended_are_waited_for(void **state)
             (void) waitpid(middle, NULL, 0);
         }
         (void) close(done[1]);
-        pause_ms(60000);
+        test_pause_ms(60000);
         _exit(0);
     }
     (void) close(done[1]);
@@ -189,7 +182,7 @@ static void orphans_that_ended_are_waited_for(void **state)
     assert_true(info.si_pid > 0);
     for (i = 0; i < 90 && (i < 2 || sampler_at(s, i - 1)->processes > 1); i++) {
         sampler_take(s, i);
-        pause_ms(10);
+        test_pause_ms(10);
     }
     assert_int_equal(sampler_at(s, i - 1)->processes, 1);
     info.si_pid = 0;
@@ -266,7 +259,7 @@ static void breed(int orders, int done)
 
         if (child == 0)
             for (;;)
-                pause_ms(1000);
+                test_pause_ms(1000);
         if (child < 0 || write(done, "r", 1) != 1)
             _exit(4);
     }
@@ -330,7 +323,7 @@ static void switches_are_at_most_three_samples_old(void **state)
     if (pid == 0) {
         for (;;) {
             await(orders[0]);
-            pause_ms(1); /* a switch, at least */
+            test_pause_ms(1); /* a switch, at least */
             tell(done[1]);
         }
     }
@@ -412,7 +405,7 @@ static pid_t start_group(void (*body)(int ready))
         (void) prctl(PR_SET_PDEATHSIG, (unsigned long) SIGKILL, 0L, 0L, 0L);
         body(ready[1]);
         for (;;)
-            pause_ms(1000);
+            test_pause_ms(1000);
     }
     (void) close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
@@ -486,7 +479,7 @@ static void a_process_outlives_its_first_thread(void **state)
     struct sample x;
 
     (void) state;
-    pause_ms(50); /* joined is a little before ended */
+    test_pause_ms(50); /* joined is a little before ended */
     x = sample_of(pid);
     end_group(pid);
     assert_int_equal(x.processes, 1);
@@ -671,7 +664,7 @@ static cJSON *record_for(long ms)
 
     assert_int_equal(sysroot_open("/", &root, &e), 0);
     assert_int_equal(interference_new(&root, NULL, NULL, &i, &e), 0);
-    pause_ms(ms);
+    test_pause_ms(ms);
     assert_int_equal(interference_record(i, 0, NULL, &j, &e), 0);
     interference_free(i);
     sysroot_close(&root);
