@@ -33,13 +33,11 @@ static int read_current(struct db *d, const struct job *j, const struct manifest
                         struct reviewed *out, struct digest *out_policy,
                         struct digest *out_experiment, struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(d, SQL_BASELINE_CURRENT);
+    AUTO_QUERY struct query q =
+        store_gate_query(d, SQL_BASELINE_CURRENT, j->project.id, m->gate, m->machine_class);
     bool failed = false;
     bool row = false;
 
-    query_int(&q, j->project.id);
-    query_text(&q, m->gate);
-    query_text(&q, m->machine_class);
     if (query_step(&q, &row, e) < 0)
         return -1;
     if (!row)

@@ -156,12 +156,10 @@ static int add_history_point(struct history *h, struct series *s, const struct q
 static int find_experiment(struct history *h, struct db *db, int64_t project_id, const char *gate,
                            const char *machine_class, struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_CURRENT);
+    AUTO_QUERY struct query q =
+        store_gate_query(db, SQL_BASELINE_CURRENT, project_id, gate, machine_class);
     bool row = false;
 
-    query_int(&q, project_id);
-    query_text(&q, gate);
-    query_text(&q, machine_class);
     if (query_step(&q, &row, e) < 0)
         return -1;
     h->experiment = h->def->experiment_digest;

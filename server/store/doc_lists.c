@@ -37,12 +37,10 @@ static int add_current_baseline(struct json_doc *d, cJSON *parent, struct db *db
                                 int64_t project_id, const char *gate, const char *machine_class,
                                 struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_CURRENT);
+    AUTO_QUERY struct query q =
+        store_gate_query(db, SQL_BASELINE_CURRENT, project_id, gate, machine_class);
     bool row = false;
 
-    query_int(&q, project_id);
-    query_text(&q, gate);
-    query_text(&q, machine_class);
     if (query_step(&q, &row, e) < 0)
         return -1;
     json_add_string(d, parent, "baseline", row ? query_get_text(&q, BASE_ID) : NULL);

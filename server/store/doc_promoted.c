@@ -34,12 +34,10 @@ static int read_own(struct json_doc *d, struct db *db, struct promotion *p, stru
 static int read_judge(struct db *db, const struct store_run *run, struct promotion *p,
                       struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(db, SQL_BASELINE_CURRENT);
+    AUTO_QUERY struct query q =
+        store_gate_query(db, SQL_BASELINE_CURRENT, run->project_id, run->gate, run->machine_class);
     bool row = false;
 
-    query_int(&q, run->project_id);
-    query_text(&q, run->gate);
-    query_text(&q, run->machine_class);
     if (query_step(&q, &row, e) < 0)
         return -1;
     if (row)

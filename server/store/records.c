@@ -189,6 +189,17 @@ const char *store_document_kind(enum store_document kind)
     return kinds[kind];
 }
 
+struct query store_gate_query(struct db *d, enum sql which, int64_t project_id, const char *gate,
+                              const char *machine_class)
+{
+    struct query q = query_begin(d, which);
+
+    query_int(&q, project_id);
+    query_text(&q, gate);
+    query_text(&q, machine_class);
+    return q;
+}
+
 int store_document_read(struct db *d, const char *run, enum store_document kind, char **out,
                         size_t *out_len, struct err *e)
 {

@@ -121,13 +121,11 @@ static int check_runner(struct db *d, const struct store_run *run, struct err *e
 static int find_id(struct db *d, enum sql which, const struct store_run *run,
                    char out[MANAGE_ID_SIZE], struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(d, which);
+    AUTO_QUERY struct query q =
+        store_gate_query(d, which, run->project_id, run->gate, run->machine_class);
     bool row = false;
 
     out[0] = '\0';
-    query_int(&q, run->project_id);
-    query_text(&q, run->gate);
-    query_text(&q, run->machine_class);
     if (query_step(&q, &row, e) < 0)
         return -1;
     if (row)
@@ -137,11 +135,9 @@ static int find_id(struct db *d, enum sql which, const struct store_run *run,
 
 static int step_down(struct db *d, const struct store_run *run, struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(d, SQL_BASELINE_STEP_DOWN);
+    AUTO_QUERY struct query q =
+        store_gate_query(d, SQL_BASELINE_STEP_DOWN, run->project_id, run->gate, run->machine_class);
 
-    query_int(&q, run->project_id);
-    query_text(&q, run->gate);
-    query_text(&q, run->machine_class);
     return query_run(&q, e);
 }
 

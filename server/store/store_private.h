@@ -142,6 +142,10 @@ int store_project_read(struct db *d, const char *name, struct store_project *out
 int store_run_read(struct db *d, const char *run, struct store_run *out, struct err *e) MUST_CHECK;
 int store_baseline_read(struct db *d, const char *id, struct store_baseline *out,
                         struct err *e) MUST_CHECK;
+/* A statement about a project's gate on a machine class (SQL_BASELINE_CURRENT, _RETIRED_LAST,
+ * _STEP_DOWN), bound and not begun; the texts are borrowed. */
+struct query store_gate_query(struct db *d, enum sql which, int64_t project_id, const char *gate,
+                              const char *machine_class);
 int store_document_read(struct db *d, const char *run, enum store_document kind, char **out,
                         size_t *out_len, struct err *e) MUST_CHECK;
 /* One line in the audit log, inside a write transaction. */
