@@ -191,10 +191,8 @@ static void tick_slow(struct interference *i)
         i->load_max = load;
 }
 
-void interference_tick(struct interference *i)
+void interference_tick(struct interference *i, uint64_t now)
 {
-    uint64_t now = clock_monotonic_ns();
-
     if (now - i->steal_ns >= NEARLY(STEAL_NS)) {
         tick_steal(i);
         i->steal_ns = now;

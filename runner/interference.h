@@ -23,8 +23,9 @@ struct interference;
 int interference_new(const struct sysroot *root, bool (*mine)(const void *context, pid_t pid),
                      const void *context, struct interference **out, struct err *e) MUST_CHECK;
 void interference_free(struct interference *i);
-/* The cheap part: every second stolen time, every two load and pressure. */
-void interference_tick(struct interference *i);
+/* The cheap part: every second stolen time, every two load and pressure. now: of the monotonic
+ * clock, nanoseconds. */
+void interference_tick(struct interference *i, uint64_t now);
 /* The part that looks at every process: every ten seconds and at the end. */
 void interference_scan(struct interference *i);
 /* Ends the interval and describes it. own_cpu_us: CPU time of the measured tree within it. box may

@@ -5,7 +5,7 @@ import selectors
 import socket
 import time
 
-from places import Server, check, fetch, parse_answer
+from places import Server, check, fetch, parse_answer, row
 
 UPLOADS, KIB, WAVES = 200, 4096, 3
 IDLE_MIB, LOADED_MIB = 64, 96
@@ -130,5 +130,4 @@ def measure(places):
 
 
 def memory_row(name, kib, limit_mib, note):
-    return {"name": name, "ours": kib / 1024, "yardstick": limit_mib, "ratio": limit_mib * 1024 / kib, "target": 1, "unit": "MiB",
-            "note": note}
+    return row(name, kib / 1024, limit_mib, limit_mib * 1024 / kib, 1, "MiB", note)

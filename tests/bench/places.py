@@ -26,6 +26,13 @@ def check(condition, text):
         raise Failed(text)
 
 
+def row(name, ours, yardstick, ratio, target, unit, note="", unfit=None):
+    """unfit: why a missed target would say something about this machine and nothing about cleanrun."""
+    result = "" if target is None else "PASS" if ratio >= target else "REFUSED" if unfit else "MISS"
+    return {"name": name, "ours": ours, "yardstick": yardstick, "ratio": ratio, "target": target, "unit": unit,
+            "result": result, "note": note, "unfit": unfit if result == "REFUSED" else None}
+
+
 def run(*argv, timeout=120, **more):
     """A program to its end; its standard output. More than exit 0 is a failure."""
     done = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False,
