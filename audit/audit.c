@@ -268,16 +268,17 @@ int audit_refuse(const struct definition *policy, const struct audit_side *basel
 }
 
 int audit_no_baseline(const struct definition *policy, const struct audit_side *current,
-                      struct audit *out, struct err *e)
+                      const char *why, struct audit *out, struct err *e)
 {
     static const struct audit_side nothing = {0};
-    static const struct audit_refusal why = {
+    const struct audit_refusal refusal = {
         .code = "NC-BASELINE-NONE",
-        .text = "no reviewed baseline of this gate on this machine class; this run may be proposed "
-                "as the first one",
+        .text = why ? why
+                    : "no reviewed baseline of this gate on this machine class; this run may be "
+                      "proposed as the first one",
     };
 
-    return audit_refuse(policy, &nothing, current, &why, out, e);
+    return audit_refuse(policy, &nothing, current, &refusal, out, e);
 }
 
 int audit_check_policy(const struct definition *d, struct err *e)

@@ -71,9 +71,10 @@ int audit_would_compare(const struct definition *policy, const struct audit_side
 /* What the schema tables cannot say of a policy (duplicate metric, nothing gated, …): ERR_INPUT.
  * For `cleanrun check`. */
 int audit_check_policy(const struct definition *d, struct err *e) MUST_CHECK;
-/* A refusal without a baseline at all (NC-BASELINE-NONE): the document of the same schema. */
+/* A refusal without a baseline at all (NC-BASELINE-NONE): the document of the same schema. why: of
+ * one that there is, but must not judge; NULL: there is none. */
 int audit_no_baseline(const struct definition *policy, const struct audit_side *current,
-                      struct audit *out, struct err *e) MUST_CHECK;
+                      const char *why, struct audit *out, struct err *e) MUST_CHECK;
 /* A document with one reason of the registry and no comparison: INVALID for an IN-* code, else
  * NON_COMPARABLE. path may be NULL; baseline and current may be zeroed sides (a tree is not looked
  * at). */

@@ -24,6 +24,7 @@
 /* The row of the list that names the baseline; strings are borrowed from the list. */
 struct listed {
     const char *id, *run, *commit, *reviewer, *at;
+    const char *revoked_since; /* the key that signed it, before it was received; or NULL */
     struct digest archive;
 };
 
@@ -88,6 +89,7 @@ static int read_row(const cJSON *row, struct listed *out, struct err *e)
         .commit = json_text(row, "commit", ""),
         .reviewer = json_text(row, "reviewer", ""),
         .at = json_text(row, "at", ""),
+        .revoked_since = json_text(row, "revoked_since", NULL),
     };
     if (!text_is_run_id(out->run) ||
         !digest_parse(json_text(row, "evidence_sha256", ""), &out->archive))
@@ -365,6 +367,12 @@ int fetch_baseline(const struct fetch_question *q, struct reference *out, char *
         return -1;
     if (!found) {
         (void) snprintf(note, size, "none is reviewed for class %s", q->machine_class);
+        *out = made;
+        return 0;
+    }
+    if (l.revoked_since) {
+        (void) snprintf(note, size, "none: the key that signed %s is revoked since %s", l.id,
+                        l.revoked_since); /* may be cut: talk */
         *out = made;
         return 0;
     }

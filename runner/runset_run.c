@@ -300,7 +300,7 @@ static int audit_by(const struct runset_run *r, const struct definition *policy,
     };
 
     if (!r->reference.present)
-        return audit_no_baseline(policy, &in.current, out, e);
+        return audit_no_baseline(policy, &in.current, NULL, out, e);
     in.baseline = (struct audit_side){.tree = &r->reference.tree,
                                       .manifest = r->reference.manifest.document,
                                       .definition = &r->reference.definition,

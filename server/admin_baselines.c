@@ -174,7 +174,7 @@ int admin_baseline_import(struct store *s, const struct admin_args *a, struct er
 static const char *state_of(const struct query *q)
 {
     if (query_get_int(q, BASE_CURRENT))
-        return "current";
+        return query_get_int(q, BASE_REVOKED) ? "current, but its key is revoked" : "current";
     if (query_get_int(q, BASE_LEGACY))
         return "history";
     return query_get_int(q, BASE_RETIRED) ? "retired" : "superseded";

@@ -165,8 +165,9 @@ int admin_runner_set(struct store *s, const struct admin_args *a, struct err *e)
     return 0;
 }
 
-/* A baseline is a reviewer's word and goes on judging; who revokes its runner's key has to know. */
-static int say_judging(struct store *s, const struct admin_args *a, int64_t since_us, struct err *e)
+/* The baselines that judge nobody from now on: their gates refuse until another one is approved. */
+static int say_unjudged(struct store *s, const struct admin_args *a, int64_t since_us,
+                        struct err *e)
 {
     AUTO_STORE_READ struct store_read r = {.db = NULL};
     AUTO_QUERY struct query q = {.statement = NULL};
@@ -181,9 +182,9 @@ static int say_judging(struct store *s, const struct admin_args *a, int64_t sinc
     while ((rc = query_step(&q, &row, e)) == 0 && row)
         admin_say(
             a,
-            "baseline %s (%s %s, class %s) came from it since and still judges: approve a run "
-            "of another runner, or retire it: cleanrun-server baseline retire %s --project %s "
-            "--reviewer NAME --reason TEXT\n",
+            "baseline %s (%s %s, class %s) came from it since and judges nobody any more; what it "
+            "judged is NON_COMPARABLE: approve a run of another runner, or retire it: "
+            "cleanrun-server baseline retire %s --project %s --reviewer NAME --reason TEXT\n",
             query_get_text(&q, 0), query_get_text(&q, 1), query_get_text(&q, 2),
             query_get_text(&q, 3), query_get_text(&q, 0), query_get_text(&q, 1));
     return rc;
@@ -205,7 +206,7 @@ int admin_runner_revoke(struct store *s, const struct admin_args *a, struct err 
         admin_say(a, "runner %s was revoked since %s already, and that stays\n", a->words[0], at);
     else
         admin_say(a, "runner %s is revoked since %s\n", a->words[0], at);
-    return say_judging(s, a, now.since_us, e);
+    return say_unjudged(s, a, now.since_us, e);
 }
 
 static int say_projects(const struct admin_args *a, struct db *d, int64_t runner, struct err *e)

@@ -105,17 +105,12 @@ static struct content *rendered(struct request *q, const char *name, const cJSON
     return c;
 }
 
-static bool is_fallen(const cJSON *document)
-{
-    return strcmp(json_text(document, "verdict", ""), "INVALID") == 0;
-}
-
 /* What stands against the comparison: its run's verdict fell, or the commit's check is not OK. */
 static void put_remark(struct buf *out, const cJSON *document)
 {
     const cJSON *check = json_get(document, "check");
 
-    if (is_fallen(document))
+    if (page_compare_fell(document))
         buf_printf(out, "%s: what follows was recorded before and does not count",
                    json_text(document, "description", ""));
     else if (cJSON_IsObject(check))
@@ -186,8 +181,9 @@ static struct content *markdown_content(const char *base_url, const cJSON *docum
         (void) err_set(e, ERR_NOTFOUND, "page.markdown", "there is no comparison");
         return NULL;
     }
-    if (is_fallen(document) &&
-        !cJSON_ReplaceItemInObjectCaseSensitive(audit, "verdict", cJSON_CreateString("INVALID"))) {
+    if (page_compare_fell(document) &&
+        !cJSON_ReplaceItemInObjectCaseSensitive(
+            audit, "verdict", cJSON_CreateString(json_text(document, "verdict", "")))) {
         (void) err_memory(e, "page.memory");
         return NULL;
     }

@@ -1,8 +1,10 @@
 /* From verified evidence to a stored answer: the reviewed baseline, the judgement, the signed
  * verdict, one transaction. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
@@ -20,13 +22,31 @@ struct reviewed {
     struct digest archive;
     struct side side;
     bool present;
+    char *why_none; /* there is one, but it must not judge; or NULL */
 };
 
 static void reviewed_fini(struct reviewed *r)
 {
     free(r->id);
+    free(r->why_none);
     side_fini(&r->side);
     *r = (struct reviewed){.id = NULL};
+}
+
+/* The run behind the baseline would be INVALID today, so it says nothing about another. */
+static int name_revoked(const struct query *q, struct reviewed *out, struct err *e)
+{
+    char since[CLOCK_RFC3339_SIZE];
+
+    clock_rfc3339(query_get_int(q, BASE_REVOKED), false, since);
+    if (asprintf(
+            &out->why_none,
+            "the reviewed baseline %s judges nobody: the key that signed its run is revoked since "
+            "%s, before the run was received; another run may be proposed in its place",
+            query_get_text(q, BASE_ID), since) >= 0)
+        return 0;
+    out->why_none = NULL;
+    return err_memory(e, "ingest.memory");
 }
 
 static int read_current(struct db *d, const struct job *j, const struct manifest *m,
@@ -42,6 +62,8 @@ static int read_current(struct db *d, const struct job *j, const struct manifest
         return -1;
     if (!row)
         return 0;
+    if (query_get_int(&q, BASE_REVOKED) != 0)
+        return name_revoked(&q, out, e);
     out->id = query_copy_text(&q, BASE_ID, &failed);
     if (failed || !query_get_digest(&q, BASE_ARCHIVE, &out->archive) ||
         !query_get_digest(&q, BASE_POLICY, out_policy) ||
@@ -166,7 +188,7 @@ static int decide(const struct job *j, const struct package *p, const struct rev
         .project = m->project, .gate = m->gate, .run = m->run, .commit = m->commit};
 
     digest_hex(&j->archive, hex);
-    if (judge_run(p, hex, r->present ? &baseline : NULL, &a->judgement, e) < 0)
+    if (judge_run(p, hex, r->present ? &baseline : NULL, r->why_none, &a->judgement, e) < 0)
         return -1;
     if (counts && count_attempts(j, m, &attempt, e) < 0)
         return -1;

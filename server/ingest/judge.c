@@ -162,7 +162,7 @@ static int own_audit(const struct evidence *ev, const struct package *p, struct 
     if (side_read(evidence_fd(ev), evidence_index(ev), SNAPSHOT, &snapshot, e) < 0)
         return -1;
     if (!snapshot.has_manifest)
-        return audit_no_baseline(&p->side.definition, &in.current, out, e);
+        return audit_no_baseline(&p->side.definition, &in.current, NULL, out, e);
     in.baseline = side_for_audit(&snapshot, cJSON_IsString(id) ? id->valuestring : NULL,
                                  cJSON_IsString(hex) ? hex->valuestring : NULL, "baseline");
     return audit_run(&in, out, e);
@@ -383,7 +383,7 @@ static int add_dirty(cJSON *audit, const struct manifest *m, struct err *e)
 }
 
 static int judge_audit(const struct package *p, const struct judge_baseline *baseline,
-                       const char *evidence_hex, cJSON **out, struct err *e)
+                       const char *why_none, const char *evidence_hex, cJSON **out, struct err *e)
 {
     struct audit a = {.document = NULL};
     struct audit_input in = {.policy =
@@ -392,7 +392,7 @@ static int judge_audit(const struct package *p, const struct judge_baseline *bas
 
     in.current = side_for_audit(&p->side, p->side.manifest.run, evidence_hex, ".");
     if (!baseline) {
-        if (audit_no_baseline(in.policy, &in.current, &a, e) < 0)
+        if (audit_no_baseline(in.policy, &in.current, why_none, &a, e) < 0)
             return -1;
         if (p->side.manifest.dirty && add_dirty(a.document, &p->side.manifest, e) < 0) {
             audit_fini(&a);
@@ -410,7 +410,8 @@ static int judge_audit(const struct package *p, const struct judge_baseline *bas
 }
 
 int judge_run(const struct package *p, const char *evidence_hex,
-              const struct judge_baseline *baseline, struct judgement *out, struct err *e)
+              const struct judge_baseline *baseline, const char *why_none, struct judgement *out,
+              struct err *e)
 {
     AUTO_JUDGEMENT struct judgement j = {.acceptance = NULL};
     const struct manifest *m = &p->side.manifest;
@@ -431,7 +432,7 @@ int judge_run(const struct package *p, const char *evidence_hex,
         if (add_status_checks(p, j.acceptance, e) < 0)
             return -1;
     }
-    if (verdict && judge_audit(p, baseline, evidence_hex, &j.audit, e) < 0)
+    if (verdict && judge_audit(p, baseline, why_none, evidence_hex, &j.audit, e) < 0)
         return -1;
     if (baseline && add_policy(p, baseline, &j.policy, e) < 0)
         return -1;

@@ -50,10 +50,10 @@ struct judgement {
 void judgement_fini(struct judgement *j); /* accepts zeroed */
 #define AUTO_JUDGEMENT __attribute__((cleanup(judgement_fini)))
 
-/* baseline NULL: the run's own policy decides acceptance and the audit is a refusal. evidence_hex:
- * of the archive. */
+/* baseline NULL: the run's own policy decides acceptance and the audit is a refusal, with why_none
+ * unless that is NULL. evidence_hex: of the archive. */
 int judge_run(const struct package *p, const char *evidence_hex,
-              const struct judge_baseline *baseline, struct judgement *out,
+              const struct judge_baseline *baseline, const char *why_none, struct judgement *out,
               struct err *e) MUST_CHECK;
 /* Clean evidence of a measured run; only these have a verdict. */
 bool judge_has_verdict(const struct manifest *m);

@@ -43,6 +43,10 @@ const char *page_content_type(const char *name);
 int page_render(const struct pages *p, const char *name, const cJSON *document,
                 const struct page_context *ctx, struct buf *out, struct err *e) MUST_CHECK;
 
+/* Whether the verdict of a cleanrun-compare/1 fell after its comparison was recorded: the evidence
+ * is INVALID now, or the baseline judges nobody any more. */
+bool page_compare_fell(const cJSON *document);
+
 static inline void cleanup_pages(struct pages **p)
 {
     pages_free(*p);

@@ -310,7 +310,7 @@ static const char *template_for(const char *page, const cJSON *document)
     const char *verdict = view_str(document, "verdict");
 
     if (strcmp(page, "compare") == 0 && strcmp(verdict, "NON_COMPARABLE") == 0)
-        return "refusal";
+        return page_compare_fell(document) ? NULL : "refusal";
     if (strcmp(page, "compare") == 0 && view_flag(document, "informational") &&
         strcmp(view_str(json_get(document, "audit"), "verdict"), "NON_COMPARABLE") == 0)
         return "refusal";

@@ -302,6 +302,15 @@ static void add_way_out(struct view *v, cJSON *root, const cJSON *reasons)
                   view_str(root, "resolve")[0] || view_count(json_get(root, "next")) > 0);
 }
 
+bool page_compare_fell(const cJSON *document)
+{
+    const char *verdict = view_str(document, "verdict");
+
+    return strcmp(verdict, "INVALID") == 0 ||
+           (strcmp(verdict, "NON_COMPARABLE") == 0 &&
+            strcmp(view_str(json_get(document, "audit"), "verdict"), verdict) != 0);
+}
+
 /* A verdict that no longer stands, whatever the comparison found: {code, why, help}. */
 static void add_fallen(struct view *v, cJSON *root)
 {
@@ -309,7 +318,7 @@ static void add_fallen(struct view *v, cJSON *root)
     const char *code = view_str(reason, "code");
     cJSON *o;
 
-    if (strcmp(view_str(root, "verdict"), "INVALID") != 0)
+    if (!page_compare_fell(root))
         return;
     o = json_add_object(&v->doc, root, "fallen");
     json_add_string(&v->doc, o, "code", code);

@@ -52,7 +52,7 @@ static void add_histories(struct view *v, cJSON *root, cJSON *history)
 
 /* How many baselines a class has, by what keeps them from judging. */
 struct tally {
-    size_t n, current, damaged, legacy, retired, superseded;
+    size_t n, current, fallen, damaged, revoked, legacy, retired, superseded;
 };
 
 static struct tally count_baselines(const cJSON *baselines, const char *class_or_null)
@@ -67,6 +67,8 @@ static struct tally count_baselines(const cJSON *baselines, const char *class_or
         t.n++;
         t.current += current;
         t.damaged += current && view_flag(b, "damaged");
+        t.revoked += current && view_str(b, "revoked_since")[0];
+        t.fallen += current && (view_flag(b, "damaged") || view_str(b, "revoked_since")[0]);
         t.legacy += !current && view_flag(b, "legacy");
         t.retired += !current && !view_flag(b, "legacy") && json_get(b, "retired") &&
                      !cJSON_IsNull(json_get(b, "retired"));
@@ -82,6 +84,7 @@ static void add_because(struct view *v, cJSON *list, const char *machine_class, 
         size_t n;
         const char *what;
     } parts[] = {{t.damaged, "damaged (it judges nobody until it is healed)"},
+                 {t.revoked, "signed by a key that is revoked (it judges nobody)"},
                  {t.legacy, "imported (history never judges)"},
                  {t.retired, "retired"},
                  {t.superseded, "superseded"}};
@@ -113,7 +116,7 @@ static void name_unjudged(struct view *v, cJSON *because, const cJSON *rows, con
         const char *machine_class = view_str(r, "class");
         struct tally t = count_baselines(baselines, machine_class);
 
-        if (machine_class[0] && t.current == t.damaged && !is_named(because, machine_class))
+        if (machine_class[0] && t.current == t.fallen && !is_named(because, machine_class))
             add_because(v, because, machine_class, t);
     }
 }
@@ -143,7 +146,7 @@ static void add_no_judge(struct view *v, cJSON *root)
 
     if (all.n > 0)
         name_unjudged(v, because, runs, baselines);
-    if (all.current == all.damaged)
+    if (all.current == all.fallen)
         name_unjudged(v, because, baselines, baselines);
     for (cJSON *b = view_first(because); b; b = view_next(b))
         json_add_string(&v->doc, b, "sep", view_next(b) ? ";" : ".");

@@ -140,11 +140,20 @@ static cJSON *fallen_reasons(const struct store_run *run, const char *descriptio
     cJSON *o = json_add_object(&d, NULL, NULL);
     const char *text = strstr(description, ": ");
 
-    json_add_string(&d, o, "code", run->damaged ? "IN-HASH" : "IN-KEY");
+    json_add_string(&d, o, "code",
+                    run->damaged      ? "IN-HASH"
+                    : run->revoked_us ? "IN-KEY"
+                                      : "NC-BASELINE-NONE");
     json_add_string(&d, o, "path", run->damaged ? "evidence.tar" : NULL);
     json_add_null(&d, o, "field");
     json_add_string(&d, o, "text", text ? text + 2 : description);
     return json_doc_take(&d, &ignored);
+}
+
+/* Whether the verdict is another than the one that was given. */
+static bool fell(const struct store_run *run)
+{
+    return run->verdict && (run->damaged || run->revoked_us || run->judge_revoked_us);
 }
 
 int doc_verdict_now(struct db *db, const struct store_run *run, cJSON **out, struct err *e)
@@ -155,12 +164,13 @@ int doc_verdict_now(struct db *db, const struct store_run *run, cJSON **out, str
 
     if (doc_stored(db, run->run, STORE_VERDICT, &verdict, e) < 0)
         return -1;
-    if (verdict && (run->damaged || run->revoked_us)) {
+    /* a FAIL stays one, whatever its baseline is worth */
+    if (verdict && fell(run) && strcmp(json_text(verdict, "verdict", ""), run->verdict) != 0) {
         query_text(&q, run->run);
         if (query_one(&q, "such run", e) < 0)
             return -1;
         description = query_get_text(&q, RUN_DESCRIPTION);
-        if (!description || !put(verdict, "verdict", cJSON_CreateString("INVALID")) ||
+        if (!description || !put(verdict, "verdict", cJSON_CreateString(run->verdict)) ||
             !put(verdict, "description", cJSON_CreateString(description)) ||
             !put(verdict, "reasons", fallen_reasons(run, description)))
             return err_memory(e, "doc.memory");
@@ -197,7 +207,7 @@ int doc_verdict(struct store *s, const char *run, char **out, size_t *out_len, s
     if (!row.verdict)
         return err_set(e, ERR_NOTFOUND, "verdict.none",
                        "a diagnostic or build-only run has no verdict");
-    if (row.damaged || row.revoked_us)
+    if (fell(&row))
         return fallen_text(r.db, &row, out, out_len, e);
     return store_document_read(r.db, run, STORE_VERDICT, out, out_len, e);
 }

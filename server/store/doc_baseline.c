@@ -65,6 +65,7 @@ static int add_baseline(struct json_doc *d, cJSON *list, struct db *db, const st
         doc_hex(d, o, "evidence_sha256", &archive);
     json_add_bool(d, o, "legacy", query_get_int(q, BASE_LEGACY) != 0);
     json_add_bool(d, o, "damaged", query_get_int(q, BASE_DAMAGED) != 0);
+    doc_time(d, o, "revoked_since", query_get_int(q, BASE_REVOKED));
     add_retired(d, o, q);
     if (with_successor)
         json_add_string(d, o, "superseded_by", query_get_text(q, BASE_SUPERSEDED_BY));
@@ -175,6 +176,7 @@ static int add_record(struct json_doc *d, const struct query *q, struct err *e)
     json_add_bool(d, NULL, "current", query_get_int(q, BASE_CURRENT) != 0);
     json_add_bool(d, NULL, "legacy", query_get_int(q, BASE_LEGACY) != 0);
     json_add_bool(d, NULL, "damaged", query_get_int(q, BASE_DAMAGED) != 0);
+    doc_time(d, NULL, "revoked_since", query_get_int(q, BASE_REVOKED));
     json_add_string(d, NULL, "run", query_get_text(q, BASE_RUN));
     json_add_string(d, NULL, "commit", query_get_text(q, BASE_COMMIT));
     json_add_string(d, NULL, "reviewer", query_get_text(q, BASE_REVIEWER));

@@ -227,7 +227,7 @@ static void add_refusal_steps(struct compare *c, cJSON *list, const struct advic
     const char *last = "";
     bool meant = false;
 
-    cJSON_ArrayForEach(reason, json_get(c->audit, "reasons")) {
+    cJSON_ArrayForEach(reason, json_get(c->verdict, "reasons")) {
         const cJSON *code = json_get(reason, "code");
 
         if (!cJSON_IsString(code) || strcmp(code->valuestring, last) == 0)

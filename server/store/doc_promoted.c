@@ -40,7 +40,7 @@ static int read_judge(struct db *db, const struct store_run *run, struct promoti
 
     if (query_step(&q, &row, e) < 0)
         return -1;
-    if (row)
+    if (row && !query_get_int(&q, BASE_REVOKED))
         (void) snprintf(p->judge, sizeof p->judge, "%s",
                         query_get_text(&q, BASE_ID)); /* ids are short */
     return 0;

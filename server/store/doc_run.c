@@ -298,7 +298,8 @@ static void add_steps(struct run_doc *r)
         doc_fallen_steps(&r->d, list, run, &names);
         return;
     }
-    if (!cJSON_IsObject(verdict) || cJSON_IsString(json_get(verdict, "baseline")))
+    if (!cJSON_IsObject(verdict) ||
+        (cJSON_IsString(json_get(verdict, "baseline")) && !run->judge_revoked_us))
         return;
     cJSON_ArrayForEach(reason, json_get(verdict, "reasons")) {
         const cJSON *code = json_get(reason, "code");

@@ -267,7 +267,7 @@ static void check_verdict(struct fsck *f, const struct store_run *run)
     const cJSON *word;
     size_t len = 0;
 
-    if (!run->verdict || run->revoked_us || run->damaged)
+    if (!run->verdict || run->revoked_us || run->judge_revoked_us || run->damaged)
         return; /* what a revoked runner said is no answer, nor what cannot be checked any more */
     if (!document(f, run->run, STORE_VERDICT, &bytes, &len) ||
         !document(f, run->run, STORE_AUDIT, &audit, &(size_t){0}) ||

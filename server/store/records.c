@@ -154,6 +154,7 @@ int store_run_read(struct db *d, const char *run, struct store_run *out, struct 
     r.finished_us = query_get_int(&q, RUN_FINISHED);
     r.received_us = query_get_int(&q, RUN_RECEIVED);
     r.revoked_us = query_get_int(&q, RUN_REVOKED);
+    r.judge_revoked_us = query_get_int(&q, RUN_JUDGE_REVOKED);
     r.damaged = query_get_int(&q, RUN_DAMAGED) != 0;
     if (failed || !query_get_digest(&q, RUN_ARCHIVE, &r.archive))
         return err_memory(e, "store.memory");

@@ -32,15 +32,24 @@ const char sql_migration_add[] =
 #define REVOKED "(n.revoked_since_us > 0 AND r.received_us >= n.revoked_since_us)"
 /* Nor is one whose stored evidence was found damaged. */
 #define DAMAGED "EXISTS (SELECT 1 FROM damage x WHERE x.sha256 = r.archive)"
+/* Since when the key behind its baseline is revoked, where the baseline's run was received after
+ * that; else NULL. */
+#define JUDGE_REVOKED                                                                              \
+    "(SELECT jn.revoked_since_us FROM baselines jb JOIN runs jr ON jr.id = jb.run"                 \
+    " JOIN runners jn ON jn.id = jr.runner WHERE jb.id = r.baseline"                               \
+    " AND jn.revoked_since_us > 0 AND jr.received_us >= jn.revoked_since_us)"
+/* What such a baseline said of a change is no answer either. */
+#define UNJUDGED "r.verdict IN ('OK', 'REGRESSION') AND " JUDGE_REVOKED " IS NOT NULL"
 #define VERDICT_NOW                                                                                \
     "CASE WHEN r.verdict IS NOT NULL AND (" REVOKED " OR " DAMAGED                                 \
-    ") THEN 'INVALID' ELSE r.verdict END"
+    ") THEN 'INVALID' WHEN " UNJUDGED " THEN 'NON_COMPARABLE' ELSE r.verdict END"
 #define DESCRIPTION_NOW                                                                            \
     "CASE WHEN r.verdict IS NOT NULL AND " DAMAGED                                                 \
     " THEN 'INVALID IN-HASH: its stored evidence is damaged'"                                      \
     " WHEN r.verdict IS NOT NULL AND " REVOKED                                                     \
-    " THEN 'INVALID IN-KEY: its runner''s key was revoked before this run was received' ELSE "     \
-    "r.description END"
+    " THEN 'INVALID IN-KEY: its runner''s key was revoked before this run was received'"           \
+    " WHEN " UNJUDGED " THEN 'NON_COMPARABLE NC-BASELINE-NONE: the key behind its baseline was"    \
+    " revoked before the baseline''s run was received' ELSE r.description END"
 
 #define RUN_COLUMNS                                                                                \
     "r.id, r.project, p.name, p.private, r.run, r.gate, r.class, r.mode, r.status, r.commit_id, "  \
@@ -48,7 +57,7 @@ const char sql_migration_add[] =
     " r.archive_size, r.keyid, r.started_us, r.finished_us, r.received_us, " VERDICT_NOW           \
     ", " DESCRIPTION_NOW ", r.baseline,"                                                           \
     " r.executable, n.name, r.experiment, r.policy, CASE WHEN " REVOKED                            \
-    " THEN n.revoked_since_us ELSE 0 END, " DAMAGED ", r.verdict, r.fingerprint"
+    " THEN n.revoked_since_us ELSE 0 END, " DAMAGED ", r.verdict, r.fingerprint, " JUDGE_REVOKED
 #define RUN_FROM                                                                                   \
     " FROM runs r JOIN projects p ON p.id = r.project JOIN runners n ON n.id = r.runner "
 
@@ -57,9 +66,10 @@ const char sql_migration_add[] =
     "b.archive, b.manifest,"                                                                       \
     " b.experiment, b.policy, b.reviewer, b.reason, b.at_us, b.current, b.superseded_by, "         \
     "b.definition, EXISTS (SELECT 1 FROM damage x WHERE x.sha256 = b.archive), b.retired_us, "     \
-    "b.retired_by, b.retired_reason"
+    "b.retired_by, b.retired_reason, CASE WHEN " REVOKED " THEN n.revoked_since_us ELSE 0 END"
 #define BASELINE_FROM                                                                              \
-    " FROM baselines b JOIN projects p ON p.id = b.project LEFT JOIN runs r ON r.id = b.run "
+    " FROM baselines b JOIN projects p ON p.id = b.project LEFT JOIN runs r ON r.id = b.run"       \
+    " LEFT JOIN runners n ON n.id = r.runner "
 
 #define ATTEMPT_COLUMNS "a.at_us, a.run, a.code, a.detail, a.keyid, a.gate, a.class, a.commit_id"
 

@@ -29,7 +29,7 @@ enum sql {
     SQL_RUNNER_SEEN,
     SQL_RUNNER_ALLOW,
     SQL_RUNNER_PROJECTS,
-    SQL_RUNNER_BASELINES, /* that judge, and whose run came from it since */
+    SQL_RUNNER_BASELINES, /* current ones whose run came from it since */
     SQL_RUNNERS_OF_PROJECT,
     SQL_RUNNER_OF_PROJECT,
 

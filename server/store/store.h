@@ -90,8 +90,7 @@ struct store_run {
     int64_t id;
     int64_t project_id;
     char *project, *gate, *run, *machine_class, *mode, *status, *commit;
-    char *verdict;  /* word or NULL: diagnostic and build-only runs have none. INVALID when
-                       revoked_us is set */
+    char *verdict;  /* word as it is now, or NULL: diagnostic and build-only runs have none */
     char *baseline; /* judged against, or NULL */
     char *keyid;
     bool is_private; /* the project's */
@@ -100,8 +99,10 @@ struct store_run {
     uint64_t archive_size;
     int64_t started_us, finished_us, received_us;
     bool damaged;       /* its stored evidence was found damaged: the verdict is INVALID */
-    int64_t revoked_us; /* its runner's key was revoked since then, before the run was received;
-                           else 0 */
+    int64_t revoked_us; /* its runner's key was revoked since then, before the run was received: the
+                           verdict is INVALID; else 0 */
+    int64_t judge_revoked_us; /* the same of its baseline's run: an OK or REGRESSION is
+                                 NON_COMPARABLE; else 0 */
 };
 /* By run id; ERR_NOTFOUND. */
 int store_run_get(struct store *s, const char *run, struct store_run *out,

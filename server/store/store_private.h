@@ -80,6 +80,7 @@ enum run_column {
     RUN_DAMAGED,  /* its stored evidence was found damaged */
     RUN_RECORDED, /* the verdict as it was given */
     RUN_FINGERPRINT,
+    RUN_JUDGE_REVOKED, /* since when the key behind its baseline, likewise */
 };
 
 /* Columns of BASELINE_COLUMNS. */
@@ -107,6 +108,8 @@ enum baseline_column {
     BASE_RETIRED, /* when; 0: it was not */
     BASE_RETIRED_BY,
     BASE_RETIRED_REASON,
+    BASE_REVOKED, /* since when the key behind it, when that is before its run was received; else 0
+                   */
 };
 
 /* Columns of ATTEMPT_COLUMNS. */

@@ -296,7 +296,7 @@ static void rule1_no_baseline_is_a_refusal(void **state)
     sides_init(&s);
     sides_add_report(&s.current, SIDES_REPORT);
     current.tree = &s.current.tree;
-    assert_int_equal(audit_no_baseline(&s.policy, &current, &a, &e), 0);
+    assert_int_equal(audit_no_baseline(&s.policy, &current, NULL, &a, &e), 0);
     assert_int_equal(a.verdict, VERDICT_NON_COMPARABLE);
     assert_true(sides_has(a.document, "NC-BASELINE-NONE", NULL));
     assert_int_equal((int) json_get(a.document, "expected_comparisons")->valuedouble, 4);

@@ -1,4 +1,5 @@
-/* A run whose runner's key was revoked before it was received, in every form of its comparison. */
+/* A run whose runner's key was revoked before it was received, and one whose baseline's was, in
+ * every form of its comparison. */
 #include "tests/http/uploader.h"
 #include "tests/lib/support.h"
 
@@ -15,6 +16,15 @@ static void push(struct live *l, const struct uploads *u, const struct package *
     upload_statement(l, u, UPLOAD_PROJECT, UPLOAD_GATE, p, &r);
     assert_int_equal(r.status, 201);
     raw_response_fini(&r);
+}
+
+static void approve(struct live *l, const char *run)
+{
+    const char *const argv[] = {"baseline", "approve",   run,          "--project", UPLOAD_PROJECT,
+                                "--gate",   UPLOAD_GATE, "--reviewer", "r",         "--reason",
+                                "first",    NULL};
+
+    assert_int_equal(live_admin(l, argv, NULL), 0);
 }
 
 static void expect(const struct live *l, const char *run, const char *suffix,
@@ -60,17 +70,11 @@ static void every_form_says_in_key(void **state)
     base = uploads_package(u, 0, 0);
     run = uploads_package(u, 1, 0);
     push(&l, u, base);
-    {
-        const char *const approve[] = {
-            "baseline",  "approve",    base->run, "--project", UPLOAD_PROJECT, "--gate",
-            UPLOAD_GATE, "--reviewer", "r",       "--reason",  "first",        NULL};
-
-        assert_int_equal(live_admin(&l, approve, NULL), 0);
-    }
+    approve(&l, base->run);
     push(&l, u, run);
     assert_int_equal(live_admin(&l, revoke, &told), 0);
     (void) snprintf(vs, sizeof vs, "baseline retire b-%s --project " UPLOAD_PROJECT, base->run);
-    if (!strstr(told, vs) || !strstr(told, "still judges"))
+    if (!strstr(told, vs) || !strstr(told, "judges nobody any more"))
         fail_msg("'%s' does not name the baseline that came from it", told);
     free(told);
     (void) snprintf(vs, sizeof vs, "/vs/b-%s", base->run);
@@ -90,10 +94,75 @@ static void every_form_says_in_key(void **state)
     live_fini(&l);
 }
 
+static struct private_key *second_runner(struct live *l)
+{
+    struct private_key *key = package_key_new();
+    char *pem = package_key_pem(key);
+    char *path = test_join(l->dir, "second.pem");
+    const char *const argv[] = {"runner", "add", "second",    "--class",      PACKAGE_CLASS,
+                                "--key",  path,  "--project", UPLOAD_PROJECT, NULL};
+
+    test_write_text(l->dir, "second.pem", pem);
+    assert_int_equal(live_admin(l, argv, NULL), 0);
+    free(path);
+    free(pem);
+    return key;
+}
+
+/* Judged by a run that another key signed, which was revoked afterwards. */
+static void every_form_says_that_nobody_judged(void **state)
+{
+    static const char why[] = "the key behind its baseline was revoked";
+    const char *const revoke[] = {
+        "runner",   "revoke", "machine", "--since", "2020-01-01T00:00:00Z",
+        "--reason", "stolen", NULL};
+    struct live l;
+    struct uploads *u;
+    const struct package *base;
+    struct private_key *key;
+    struct package run;
+    char id[64];
+    char vs[96];
+
+    (void) state;
+    live_init(&l);
+    assert_int_equal(live_admin(&l, (const char *const[]){"migrate", NULL}, NULL), 0);
+    u = uploads_new(&l);
+    live_start(&l, NULL);
+    base = uploads_package(u, 0, 0);
+    push(&l, u, base);
+    approve(&l, base->run);
+    key = second_runner(&l);
+    package_make(&(struct package_options){.executable = 2}, key, &run);
+    push(&l, u, &run);
+    (void) snprintf(id, sizeof id, "/vs/b-%s", base->run);
+    expect(&l, run.run, id, (const char *const[]){"OK", NULL}, why);
+    assert_int_equal(live_admin(&l, revoke, NULL), 0);
+    expect(&l, run.run, id,
+           (const char *const[]){"NON_COMPARABLE", "NC-BASELINE-NONE", why,
+                                 "No number below counts", "baseline approve", NULL},
+           "Nothing to do");
+    (void) snprintf(vs, sizeof vs, "%s.txt", id);
+    expect(&l, run.run, vs,
+           (const char *const[]){"!= NON_COMPARABLE", "NC-BASELINE-NONE", why,
+                                 "No number below counts", "baseline approve", NULL},
+           "Nothing to do");
+    (void) snprintf(vs, sizeof vs, "%s.md", id);
+    expect(&l, run.run, vs, (const char *const[]){"status: NON_COMPARABLE", why, NULL},
+           "status: OK");
+    expect(&l, run.run, ".txt", (const char *const[]){"NON_COMPARABLE", why, NULL},
+           "Nothing to do");
+    package_free(&run);
+    private_key_free(key);
+    uploads_free(u);
+    live_fini(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_says_in_key),
+        cmocka_unit_test(every_form_says_that_nobody_judged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -379,6 +379,37 @@ static void a_key_that_is_not_believed_is_told_before_the_build(void **state)
     place_free(&x);
 }
 
+/* Compared with it, a run here could be OK that the server refuses. */
+static void a_baseline_of_a_revoked_key_is_not_compared_with(void **state)
+{
+    static const char *const revoke[] = {
+        "runner",   "revoke", "machine", "--since", "2020-01-01T00:00:00Z",
+        "--reason", "stolen", NULL};
+    struct place x;
+    struct test_run r;
+    char run[32];
+    char words[128];
+
+    (void) state;
+    place_new(&x, true);
+    const char *const server[] = {"--server", x.url, "--token-file", x.token, NULL};
+
+    review_first(&x, run);
+    measure(&x, "before", server, &r);
+    assert_int_equal(r.code, 0);
+    test_run_fini(&r);
+    assert_int_equal(live_admin(&x.live, revoke, NULL), 0);
+    (void) snprintf(words, sizeof words, "none: the key that signed b-%s is revoked since 2020",
+                    run);
+    measure(&x, "after", server, &r);
+    assert_int_equal(r.code, 3);
+    if (!strstr(r.out, words))
+        fail_msg("%s lacks '%s'", r.out, words);
+    assert_non_null(strstr(r.out, "NC-BASELINE-NONE"));
+    test_run_fini(&r);
+    place_free(&x);
+}
+
 static void a_server_that_does_not_answer_is_an_error(void **state)
 {
     struct place x;
@@ -575,6 +606,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_branch_that_loosens_its_policy_regresses_on_both_sides),
         cmocka_unit_test(the_baseline_must_be_signed_by_a_key_that_is_given),
         cmocka_unit_test(a_key_that_is_not_believed_is_told_before_the_build),
+        cmocka_unit_test(a_baseline_of_a_revoked_key_is_not_compared_with),
         cmocka_unit_test(a_server_that_does_not_answer_is_an_error),
         cmocka_unit_test(damaged_evidence_of_a_baseline_is_never_used),
         cmocka_unit_test(what_a_lying_server_sends_is_invalid),

@@ -253,43 +253,6 @@ static void runner_cannot_spoil_another_class(void **state)
     assert_int_equal(cJSON_GetArraySize(at(j, "/gates/0/attempts")), 1);
 }
 
-static void revoked_runner_is_no_longer_believed(void **state)
-{
-    struct store_fixture *f = fixture(state);
-    struct store_run row;
-    struct package p;
-    AUTO_JSON cJSON *run_doc = NULL;
-    AUTO_JSON cJSON *compare = NULL;
-    AUTO_JSON cJSON *j = NULL;
-
-    MUST(store_set_base_url(f->store, "https://perf.example", E));
-    baseline(f, NULL);
-    store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
-    MUST(store_run_get(f->store, p.run, &row, E));
-    expect(f, PACKAGE_COMMIT, "OK");
-    MUST(manage_runner_revoke(f->store, "metal-01", "sold with its key", row.received_us + 1, NULL,
-                              E));
-    expect(f, PACKAGE_COMMIT, "OK"); /* it was received before */
-    MUST(manage_runner_revoke(f->store, "metal-01", "stolen earlier", row.received_us, NULL, E));
-    expect(f, PACKAGE_COMMIT, "INVALID");
-    j = check(f, PACKAGE_COMMIT);
-    assert_string_equal(text_at(j, "/gates/0/run"), p.run);
-    MUST(doc_run(f->store, p.run, &run_doc, E));
-    assert_string_equal(text_at(run_doc, "/evidence/stages/1/code"), "IN-KEY");
-    assert_non_null(strstr(text_at(run_doc, "/next/0/text"), "revoked key"));
-    /* its comparison is not about its numbers any more */
-    MUST(doc_compare(f->store, p.run, row.baseline, &compare, E));
-    assert_string_equal(text_at(compare, "/verdict"), "INVALID");
-    assert_string_equal(text_at(compare, "/reasons/0/code"), "IN-KEY");
-    assert_non_null(strstr(text_at(compare, "/description"), "key was revoked"));
-    assert_non_null(strstr(text_at(compare, "/next/0/text"), "revoked key"));
-    assert_string_equal(text_at(compare, "/next/1/command"),
-                        "cleanrun run " PACKAGE_GATE " --at 01234567 --key key.pem --push "
-                        "--token-file FILE --server https://perf.example");
-    store_run_fini(&row);
-    package_free(&p);
-}
-
 /* Each attempt keeps its own word; only the check is the commit's. */
 static void rows_of_a_gate_say_their_own_verdict(void **state)
 {
@@ -547,7 +510,6 @@ int main(void)
         T(latest_complete_attempt_decides),
         T(diagnostic_run_is_no_answer),
         T(runner_cannot_spoil_another_class),
-        T(revoked_runner_is_no_longer_believed),
         T(rows_of_a_gate_say_their_own_verdict),
         T(damaged_evidence_is_never_green),
         T(damaged_regression_still_stands),
