@@ -110,7 +110,7 @@ static void put_remark(struct buf *out, const cJSON *document)
 {
     const cJSON *check = json_get(document, "check");
 
-    if (page_compare_fell(document))
+    if (page_verdict_fell(document))
         buf_printf(out, "%s: what follows was recorded before and does not count",
                    json_text(document, "description", ""));
     else if (cJSON_IsObject(check))
@@ -181,7 +181,7 @@ static struct content *markdown_content(const char *base_url, const cJSON *docum
         (void) err_set(e, ERR_NOTFOUND, "page.markdown", "there is no comparison");
         return NULL;
     }
-    if (page_compare_fell(document) &&
+    if (page_verdict_fell(document) &&
         !cJSON_ReplaceItemInObjectCaseSensitive(
             audit, "verdict", cJSON_CreateString(json_text(document, "verdict", "")))) {
         (void) err_memory(e, "page.memory");

@@ -43,9 +43,9 @@ const char *page_content_type(const char *name);
 int page_render(const struct pages *p, const char *name, const cJSON *document,
                 const struct page_context *ctx, struct buf *out, struct err *e) MUST_CHECK;
 
-/* Whether the verdict of a cleanrun-compare/1 fell after its comparison was recorded: the evidence
- * is INVALID now, or the baseline judges nobody any more. */
-bool page_compare_fell(const cJSON *document);
+/* Whether the verdict of a cleanrun-compare/1 or cleanrun-verdict/1 fell after its audit was
+ * recorded: the evidence is INVALID now, or the baseline judges nobody any more. */
+bool page_verdict_fell(const cJSON *document);
 
 static inline void cleanup_pages(struct pages **p)
 {

@@ -269,7 +269,7 @@ static void view_baseline(struct view *v, cJSON *root)
 {
     cJSON *measured = view_get(root, "measured");
 
-    view_review_list(v, root);
+    view_reviewed(v, root);
     for (cJSON *m = view_first(measured); m; m = view_next(m)) {
         double value;
 
@@ -310,7 +310,7 @@ static const char *template_for(const char *page, const cJSON *document)
     const char *verdict = view_str(document, "verdict");
 
     if (strcmp(page, "compare") == 0 && strcmp(verdict, "NON_COMPARABLE") == 0)
-        return page_compare_fell(document) ? NULL : "refusal";
+        return page_verdict_fell(document) ? NULL : "refusal";
     if (strcmp(page, "compare") == 0 && view_flag(document, "informational") &&
         strcmp(view_str(json_get(document, "audit"), "verdict"), "NON_COMPARABLE") == 0)
         return "refusal";

@@ -302,7 +302,7 @@ static void add_way_out(struct view *v, cJSON *root, const cJSON *reasons)
                   view_str(root, "resolve")[0] || view_count(json_get(root, "next")) > 0);
 }
 
-bool page_compare_fell(const cJSON *document)
+bool page_verdict_fell(const cJSON *document)
 {
     const char *verdict = view_str(document, "verdict");
 
@@ -318,7 +318,7 @@ static void add_fallen(struct view *v, cJSON *root)
     const char *code = view_str(reason, "code");
     cJSON *o;
 
-    if (!page_compare_fell(root))
+    if (!page_verdict_fell(root))
         return;
     o = json_add_object(&v->doc, root, "fallen");
     json_add_string(&v->doc, o, "code", code);

@@ -75,7 +75,7 @@ static const char *done_word(const char *action, bool first)
 }
 
 /* Documents of before the history was told have the first review only. */
-void view_review_list(struct view *v, cJSON *baseline)
+static void add_reviews(struct view *v, cJSON *baseline)
 {
     cJSON *list = json_add_array(&v->doc, baseline, "review_list");
     const cJSON *reviews = json_get(baseline, "reviews");
@@ -97,10 +97,19 @@ void view_review_list(struct view *v, cJSON *baseline)
     json_add_string(&v->doc, o, "reason", view_str(baseline, "reason"));
 }
 
+void view_reviewed(struct view *v, cJSON *baseline)
+{
+    add_reviews(v, baseline);
+    view_time(v, baseline, "revoked_t", view_str(baseline, "revoked_since"));
+    json_add_bool(&v->doc, baseline, "judges",
+                  view_flag(baseline, "current") && !view_flag(baseline, "damaged") &&
+                      !view_str(baseline, "revoked_since")[0]);
+}
+
 void view_reviews(struct view *v, cJSON *root)
 {
     for (cJSON *b = view_first(json_get(root, "baselines")); b; b = view_next(b))
-        view_review_list(v, b);
+        view_reviewed(v, b);
 }
 
 /* Whether what the runner's key signs now is believed, with the time that decides it. */

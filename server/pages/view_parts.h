@@ -88,7 +88,7 @@ void view_compare(struct view *v, cJSON *root);
 void view_reasons(struct view *v, cJSON *parent, const cJSON *reasons, const cJSON *different);
 void view_run(struct view *v, cJSON *root);
 /* Adds review_list [{done, at_t, by, reason}] to a baseline's row or record. */
-void view_review_list(struct view *v, cJSON *baseline);
+void view_reviewed(struct view *v, cJSON *baseline);
 void view_reviews(struct view *v, cJSON *root); /* the same for each of baselines[] */
 void view_home(struct view *v, cJSON *root);
 void view_project(struct view *v, cJSON *root);

@@ -115,6 +115,8 @@ static void add_answer(struct view *v, cJSON *root)
     json_add_bool(&v->doc, root, "build_only", strcmp(view_str(root, "status"), "BUILD_ONLY") == 0);
     json_add_bool(&v->doc, root, "has_verdict", cJSON_IsObject(verdict));
     json_add_bool(&v->doc, root, "has_acceptance", cJSON_IsObject(json_get(root, "acceptance")));
+    json_add_bool(&v->doc, root, "audit_fell",
+                  strcmp(word, "VALID") != 0 || page_verdict_fell(verdict));
     json_add_bool(&v->doc, root, "has_audit", cJSON_IsObject(json_get(verdict, "audit")));
 }
 
