@@ -293,8 +293,9 @@ static void add_usage(struct json_doc *d, const struct measure *m)
         json_add_int(d, o, "box_memory_peak_bytes", (int64_t) m->box.memory_peak_bytes);
 }
 
-static int write_host(struct run *r, struct err *e)
+static int write_host(const struct finish *f, struct err *e)
 {
+    const struct run *r = f->run;
     AUTO_JSON_DOC struct json_doc d = {.root = NULL};
     AUTO_JSON cJSON *j = NULL;
 
@@ -306,6 +307,8 @@ static int write_host(struct run *r, struct err *e)
         json_add_copy(&d, NULL, "during", r->measure.interference);
         add_usage(&d, &r->measure);
     }
+    /* Behind an acceptance that failed by the run's own policy they would not be seen. */
+    json_add_int(&d, NULL, "faults", (int64_t) (r->n_faults - (f->own_acceptance_failed ? 1 : 0)));
     j = json_doc_take(&d, e);
     return j ? write_json(r, "host.json", j, e) : -1;
 }
@@ -360,8 +363,7 @@ static int finish(struct finish *f, struct err *e)
         return -1;
     if (r->measured && finish_measured(f, e) < 0)
         return -1;
-    if (judge_source(r, e) < 0 || judge_bytes(r, e) < 0 || write_environment(r, e) < 0 ||
-        write_host(r, e) < 0)
+    if (judge_source(r, e) < 0 || judge_bytes(r, e) < 0 || write_environment(r, e) < 0)
         return -1;
     f->finished_us = finish_time(r);
     f->status = r->options.build_only && r->n_faults == 0 ? "BUILD_ONLY"
@@ -370,6 +372,8 @@ static int finish(struct finish *f, struct err *e)
     if (finish_compare(f, e) < 0 || finish_foresee(f, e) < 0)
         return -1;
     note_faults(r);
+    if (write_host(f, e) < 0)
+        return -1;
     if (scrub_logs(r, e) < 0 || seal_manifest(f, e) < 0)
         return -1;
     return rundir_commit(&r->dir, e);

@@ -22,6 +22,8 @@ struct package {
     const cJSON *report; /* the report that the manifest names, or NULL; borrowed from side.tree */
     char *samples;       /* samples/process.csv, or NULL */
     size_t samples_len;
+    bool only_acceptance; /* of a FAIL: nothing but its own acceptance made it one, as host.json
+                             says */
 };
 
 int package_read(const struct evidence *ev, struct package *out, struct err *e) MUST_CHECK;

@@ -247,8 +247,11 @@ static void write_logs(struct maker *k)
     buf_clear(&b);
     buf_puts(&b, "{\"facts\":{");
     put_facts(k, &b);
-    buf_printf(&b, "},\"readings\":{},\"before\":{},\"during\":{},\"usage\":{\"wall_ms\":%lld}}\n",
+    buf_printf(&b, "},\"readings\":{},\"before\":{},\"during\":{},\"usage\":{\"wall_ms\":%lld}",
                (long long) lasted_ms(k));
+    if (!k->o.faults_untold)
+        buf_printf(&b, ",\"faults\":%d", k->o.faults);
+    buf_puts(&b, "}\n");
     write_file(k, "host.json", &b);
 }
 
@@ -361,7 +364,7 @@ static void set_status(struct maker *k)
 {
     if (k->o.build_only)
         k->status = "BUILD_ONLY";
-    else if (k->o.exit_code != 0 || k->o.source_changed || !captured(k) ||
+    else if (k->o.exit_code != 0 || k->o.source_changed || k->o.faults > 0 || !captured(k) ||
              (strcmp(k->o.mode, "clean") == 0 && strcmp(k->acceptance_status, "PASS") != 0))
         k->status = "FAIL";
     else

@@ -56,6 +56,8 @@ struct package_options {
     int confirm;        /* 0: not in the definition */
     int executable;     /* 1: which executable it was */
     int exit_code;
+    int faults;         /* what the runner found amiss, besides acceptance: the status is FAIL */
+    bool faults_untold; /* host.json does not say how many */
     enum package_lie lie;
     bool dirty;
     bool source_changed;

@@ -219,6 +219,14 @@ static void check_fail(const char *behaviour, const char *fault, const char *rep
     assert_string_equal(text_at(m, "status"), "FAIL");
     assert_string_equal(text_at(m, "report_status"), report_status);
     assert_false(project_has(&p, "error.json"));
+    /* acceptance by the run's own policy hides no other fault */
+    cJSON *host = project_json(&p, "host.json");
+    const cJSON *faults = json_get(host, "faults");
+
+    assert_true(json_is_integer(faults));
+    assert_true(strcmp(fault, "acceptance failed") == 0 ? faults->valueint == 0
+                                                        : faults->valueint >= 1);
+    cJSON_Delete(host);
     cJSON_Delete(m);
     test_run_fini(&r);
     project_free(&p);

@@ -138,6 +138,35 @@ static void a_tightened_check_waits_for_its_review(void **state)
     check(&c);
 }
 
+/* What the runner found amiss fails the run by any policy, also beside an acceptance that failed by
+ * the branch's own; and the evidence tells a server how much it was. */
+static void an_own_check_that_fails_hides_no_fault(void **state)
+{
+    char hex[DIGEST_HEX_SIZE];
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *base = baseline_of(&p, hex);
+    const char *const args[] = {"--at", "HEAD", "--baseline", base, "--baseline-sha256", hex, NULL};
+
+    project_change(&p, "cleanrun.yaml", "equals: 7}\n",
+                   "equals: 7}\n        - {name: n, path: /results/n, equals: 4}\n");
+    project_change(&p, "workload.c", "window_start", "window_begin");
+    project_measure(&p, args, &r);
+    if (r.code != 4)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 4);
+    cJSON *host = project_json(&p, "host.json");
+
+    assert_int_equal(json_get(host, "faults")->valueint, 1);
+    cJSON_Delete(host);
+    test_run_fini(&r);
+    free(base);
+    project_free(&p);
+}
+
 static void text_names_policy_metric_and_limit(void **state)
 {
     char hex[DIGEST_HEX_SIZE];
@@ -242,6 +271,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_loosened_tolerance_gains_nothing),
         cmocka_unit_test(a_loosened_check_gains_nothing),
         cmocka_unit_test(a_tightened_check_waits_for_its_review),
+        cmocka_unit_test(an_own_check_that_fails_hides_no_fault),
         cmocka_unit_test(a_run_can_be_packaged_at_once),
         cmocka_unit_test(show_tells_why_a_run_failed),
         cmocka_unit_test(text_names_policy_metric_and_limit),

@@ -51,6 +51,45 @@ static void branch_that_loosens_its_policy_gains_nothing(void **state)
     package_free(&base);
 }
 
+/* A branch whose own policy fails the run hides nothing behind that: what the runner found amiss, a
+ * phase that did not come, an executable that changed, fails it by any policy. */
+static void own_policy_that_fails_hides_no_other_fault(void **state)
+{
+    static const struct {
+        double min_rate; /* of the branch's own policy; the run has 50000, the reviewed 49000 */
+        int faults;
+        bool untold;
+        const char *verdict, *failed;
+    } rows[] = {
+        {49000, 0, false, "OK", NULL},
+        {49000, 0, true, "OK", NULL},
+        {49000, 1, false, "FAIL", "run status"},
+        {49000, 1, true, "FAIL", "run status"},
+        {60000, 0, false, "OK", NULL},
+        {60000, 1, false, "FAIL", "run status"},
+        {60000, 16, false, "FAIL", "run status"},
+        {60000, 0, true, "FAIL", "run status"}, /* who does not say may have had any */
+    };
+    struct store_fixture *f = fixture(state);
+
+    store_fixture_baseline(f, NULL, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct package p;
+        AUTO_JSON cJSON *verdict = NULL;
+
+        store_fixture_run(f,
+                          &(struct package_options){.min_rate = rows[i].min_rate,
+                                                    .faults = rows[i].faults,
+                                                    .faults_untold = rows[i].untold,
+                                                    .executable = 2 + (int) i},
+                          rows[i].verdict, &p);
+        verdict = stored(f, p.run, STORE_VERDICT);
+        if (rows[i].failed)
+            assert_string_equal(text_at(verdict, "/acceptance/failed/0"), rows[i].failed);
+        package_free(&p);
+    }
+}
+
 static void other_experiment_is_named(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -342,6 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(same_experiment_inside_limits_is_ok),
         T(branch_that_loosens_its_policy_gains_nothing),
+        T(own_policy_that_fails_hides_no_other_fault),
         T(other_experiment_is_named),
         T(lying_packages_are_invalid_with_both_values),
         T(honest_local_audit_is_accepted),
