@@ -178,10 +178,10 @@ static int read_deadline(struct check *c, const struct store_project *p, struct 
     return 0;
 }
 
-/* The confirm rule of the reviewed policy, 0: there is none. Its definition is large: this is asked
- * only where an OK follows a REGRESSION. */
-static int read_confirm(const struct check *c, const struct check_row *r, int64_t *out,
-                        struct err *e)
+/* The confirm rule of the policy that judged, 0: there is none. A later one, of the baseline that
+ * is current now, changes no earlier answer. The definition is large: this is asked only where an
+ * OK follows a REGRESSION. */
+static int read_confirm(const struct check *c, const char *baseline, int64_t *out, struct err *e)
 {
     const struct json_limits limits = {.max_bytes = LIMIT_CANONICAL};
     AUTO_QUERY struct query q = query_begin(c->db, SQL_BASELINE_DEFINITION);
@@ -191,9 +191,7 @@ static int read_confirm(const struct check *c, const struct check_row *r, int64_
     size_t len = 0;
     bool there = false;
 
-    query_int(&q, c->project_id);
-    query_text(&q, r->gate);
-    query_text(&q, r->machine_class);
+    query_text(&q, baseline);
     if (query_step(&q, &there, e) < 0)
         return -1;
     bytes = there ? query_get_bytes(&q, 0, &len) : NULL;
@@ -211,7 +209,7 @@ static int find_standing(const struct check *c, const struct check_row *r,
     const struct check_attempt *found = check_earlier_regression(&r->attempts, ok);
     int64_t confirm = 0;
 
-    if (found && read_confirm(c, r, &confirm, e) < 0)
+    if (found && read_confirm(c, ok->baseline, &confirm, e) < 0)
         return -1;
     *out = confirm >= 2 && check_agreeing(&r->attempts, ok) >= confirm ? NULL : found;
     return 0;

@@ -321,9 +321,7 @@ static const struct sql_statement statements[SQL_MAX] = {
     [SQL_BASELINES_EXPECTED] = {"SELECT gate, class FROM baselines WHERE project = ?"
                                 " AND current = 1 ORDER BY gate, class",
                                 false},
-    [SQL_BASELINE_DEFINITION] = {"SELECT definition FROM baselines WHERE project = ?"
-                                 " AND gate = ? AND class = ? AND current = 1",
-                                 false},
+    [SQL_BASELINE_DEFINITION] = {"SELECT definition FROM baselines WHERE id = ?", false},
     [SQL_BASELINE_LIST] = {"SELECT " BASELINE_COLUMNS BASELINE_FROM
                            "ORDER BY p.name, b.gate, b.class, b.at_us",
                            false},

@@ -15,6 +15,8 @@
 #include "server/store/upkeep.h"
 
 #define OTHER_COMMIT "fedcba9876543210fedcba9876543210fedcba98"
+#define CONFIRMED_COMMIT "1111111111111111111111111111111111111111"
+#define LATER_COMMIT "2222222222222222222222222222222222222222"
 
 static cJSON *check(struct store_fixture *f, const char *commit)
 {
@@ -200,6 +202,49 @@ static void confirm_rule_lets_agreeing_runs_decide(void **state)
     run(f, 2.5, 2, "REGRESSION");
     run(f, 1.31, 2, "OK");
     expect(f, PACKAGE_COMMIT, "REGRESSION");
+}
+
+/* A commit's check is by the policy that judged its runs: one that is reviewed later neither lets
+ * an old REGRESSION go nor raises one again. */
+static void later_confirm_rule_changes_no_earlier_check(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    struct manage_review review = {.project = PACKAGE_PROJECT,
+                                   .gate = PACKAGE_GATE,
+                                   .reviewer = "r",
+                                   .reason = "two agree",
+                                   .new_policy = true};
+    char first[MANAGE_ID_SIZE];
+    char id[MANAGE_ID_SIZE];
+    struct package base, confirmed;
+
+    store_fixture_baseline(f, &(struct package_options){.commit = OTHER_COMMIT}, &base);
+    run(f, 2, 2, "REGRESSION");
+    run(f, 1.31, 2, "OK");
+    run(f, 1.3, 2, "OK");
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_run(
+        f, &(struct package_options){.commit = CONFIRMED_COMMIT, .confirm = 2, .executable = 3},
+        "OK", &confirmed);
+    MUST(manage_baseline_approve(f->store, confirmed.run, &review, id, E));
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    MUST(manage_baseline_retire(f->store, id, &review, E));
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    MUST(manage_baseline_approve(f->store, confirmed.run, &review, id, E));
+    for (int i = 0; i < 3; i++)
+        store_fixture_run(
+            f,
+            &(struct package_options){
+                .commit = LATER_COMMIT, .confirm = 2, .probes = i == 0 ? 2 : 1.31, .executable = 4},
+            i == 0 ? "REGRESSION" : "OK", NULL);
+    expect(f, LATER_COMMIT, "OK");
+    MUST(manage_baseline_approve(f->store, base.run, &review, first, E));
+    expect(f, LATER_COMMIT, "OK");
+    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    MUST(manage_baseline_retire(f->store, first, &review, E));
+    expect(f, LATER_COMMIT, "OK");
+    package_free(&base);
+    package_free(&confirmed);
 }
 
 static void latest_complete_attempt_decides(void **state)
@@ -507,6 +552,7 @@ int main(void)
         T(retrying_until_green_is_red),
         T(standing_regression_shows_everywhere),
         T(confirm_rule_lets_agreeing_runs_decide),
+        T(later_confirm_rule_changes_no_earlier_check),
         T(latest_complete_attempt_decides),
         T(diagnostic_run_is_no_answer),
         T(runner_cannot_spoil_another_class),
