@@ -188,6 +188,23 @@ const char *text_at(const cJSON *j, const char *pointer)
     return cJSON_IsString(v) ? v->valuestring : "";
 }
 
+cJSON *store_fixture_check(struct store_fixture *f, const char *commit)
+{
+    cJSON *j = NULL;
+
+    MUST(doc_check(f->store, PACKAGE_PROJECT, commit, &j, E));
+    return j;
+}
+
+void store_fixture_expect(struct store_fixture *f, const char *commit, const char *verdict)
+{
+    AUTO_JSON cJSON *j = store_fixture_check(f, commit);
+
+    assert_string_equal(text_at(j, "/verdict"), verdict);
+    assert_int_equal(strncmp(text_at(j, "/description"), verdict, strlen(verdict)), 0);
+    assert_true(strlen(text_at(j, "/description")) <= 140);
+}
+
 const char *store_fixture_verdict(const struct ingest_result *r, char out[32])
 {
     cJSON *j;

@@ -57,6 +57,11 @@ void store_fixture_baseline(struct store_fixture *f, const struct package_option
 void store_fixture_refuse(struct store_fixture *f, const struct private_key *key,
                           const struct package_options *o, const char *code);
 
+/* The check of a commit; the caller frees. */
+cJSON *store_fixture_check(struct store_fixture *f, const char *commit);
+/* Its verdict, which its description begins with. */
+void store_fixture_expect(struct store_fixture *f, const char *commit, const char *verdict);
+
 /* The verdict's word in an answer's body, "null" when it is null. */
 const char *store_fixture_verdict(const struct ingest_result *r, char out[32]);
 /* JSON text as a tree that the caller frees; a stored document of a run so. */

@@ -18,23 +18,6 @@
 #define CONFIRMED_COMMIT "1111111111111111111111111111111111111111"
 #define LATER_COMMIT "2222222222222222222222222222222222222222"
 
-static cJSON *check(struct store_fixture *f, const char *commit)
-{
-    cJSON *j = NULL;
-
-    MUST(doc_check(f->store, PACKAGE_PROJECT, commit, &j, E));
-    return j;
-}
-
-static void expect(struct store_fixture *f, const char *commit, const char *verdict)
-{
-    AUTO_JSON cJSON *j = check(f, commit);
-
-    assert_string_equal(text_at(j, "/verdict"), verdict);
-    assert_int_equal(strncmp(text_at(j, "/description"), verdict, strlen(verdict)), 0);
-    assert_true(strlen(text_at(j, "/description")) <= 140);
-}
-
 /* A baseline measured at OTHER_COMMIT. */
 static void baseline(struct store_fixture *f, const struct package_options *o)
 {
@@ -56,9 +39,9 @@ static void unknown_commit_is_pending(void **state)
     struct err e = ERR_INIT;
     cJSON *j = NULL;
 
-    expect(f, PACKAGE_COMMIT, "PENDING");
+    store_fixture_expect(f, PACKAGE_COMMIT, "PENDING");
     baseline(f, NULL);
-    expect(f, PACKAGE_COMMIT, "PENDING");
+    store_fixture_expect(f, PACKAGE_COMMIT, "PENDING");
     assert_int_equal(doc_check(f->store, PACKAGE_PROJECT, "main", &j, &e), -1);
     assert_int_equal(e.kind, ERR_USAGE);
     assert_int_equal(doc_check(f->store, "no/such", PACKAGE_COMMIT, &j, &e), -1);
@@ -71,7 +54,7 @@ static void verdict_of_the_only_gate_is_the_check(void **state)
 
     baseline(f, NULL);
     run(f, 1.31, 2, "OK");
-    expect(f, PACKAGE_COMMIT, "OK");
+    store_fixture_expect(f, PACKAGE_COMMIT, "OK");
 }
 
 static void deleted_gate_is_not_green(void **state)
@@ -96,7 +79,7 @@ static void deleted_gate_is_not_green(void **state)
     MUST(manage_baseline_approve(f->store, p.run, &review, id, E));
     package_free(&p);
     run(f, 1.31, 2, "OK");
-    j = check(f, PACKAGE_COMMIT);
+    j = store_fixture_check(f, PACKAGE_COMMIT);
     assert_string_equal(text_at(j, "/verdict"), "PENDING");
     assert_int_equal(cJSON_GetArraySize(at(j, "/gates")), 2);
     assert_string_equal(text_at(j, "/gates/1/gate"), "second");
@@ -109,8 +92,8 @@ static void deleted_gate_is_not_green(void **state)
     MUST(manage_project_set(f->store, PACKAGE_PROJECT, &change, E));
     (void) nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 100000000},
                      NULL); /* the deadline passes */
-    expect(f, PACKAGE_COMMIT, "ERROR");
-    late = check(f, PACKAGE_COMMIT);
+    store_fixture_expect(f, PACKAGE_COMMIT, "ERROR");
+    late = store_fixture_check(f, PACKAGE_COMMIT);
     assert_non_null(strstr(text_at(late, "/gates/1/description"),
                            "ERROR no run of this commit came before the deadline 20"));
 }
@@ -123,20 +106,20 @@ static void retrying_until_green_is_red(void **state)
 
     baseline(f, NULL);
     run(f, 2, 2, "REGRESSION");
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
     run(f, 1.31, 2, "OK");
-    j = check(f, PACKAGE_COMMIT);
+    j = store_fixture_check(f, PACKAGE_COMMIT);
     assert_string_equal(text_at(j, "/verdict"), "REGRESSION");
     assert_int_equal(cJSON_GetArraySize(at(j, "/gates/0/attempts")), 2);
     assert_string_equal(text_at(j, "/gates/0/attempts/0/verdict"), "REGRESSION");
     assert_string_equal(text_at(j, "/gates/0/attempts/1/verdict"), "OK");
     for (int i = 0; i < 3; i++)
         run(f, 1.3 - i / 1000.0, 2, "OK");
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
     /* Nor does another executable of the same source: some builds are never the same twice. */
     run(f, 1.31, 3, "OK");
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
-    j2 = check(f, PACKAGE_COMMIT);
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
+    j2 = store_fixture_check(f, PACKAGE_COMMIT);
     assert_non_null(strstr(text_at(j2, "/gates/0/description"), "of the same source in run"));
 }
 
@@ -196,12 +179,12 @@ static void confirm_rule_lets_agreeing_runs_decide(void **state)
     baseline(f, &(struct package_options){.confirm = 2});
     run(f, 2, 2, "REGRESSION");
     run(f, 1.31, 2, "OK");
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
     run(f, 1.3, 2, "OK");
-    expect(f, PACKAGE_COMMIT, "OK");
+    store_fixture_expect(f, PACKAGE_COMMIT, "OK");
     run(f, 2.5, 2, "REGRESSION");
     run(f, 1.31, 2, "OK");
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
 }
 
 /* A commit's check is by the policy that judged its runs: one that is reviewed later neither lets
@@ -222,14 +205,14 @@ static void later_confirm_rule_changes_no_earlier_check(void **state)
     run(f, 2, 2, "REGRESSION");
     run(f, 1.31, 2, "OK");
     run(f, 1.3, 2, "OK");
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
     store_fixture_run(
         f, &(struct package_options){.commit = CONFIRMED_COMMIT, .confirm = 2, .executable = 3},
         "OK", &confirmed);
     MUST(manage_baseline_approve(f->store, confirmed.run, &review, id, E));
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
     MUST(manage_baseline_retire(f->store, id, &review, E));
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
     MUST(manage_baseline_approve(f->store, confirmed.run, &review, id, E));
     for (int i = 0; i < 3; i++)
         store_fixture_run(
@@ -237,12 +220,12 @@ static void later_confirm_rule_changes_no_earlier_check(void **state)
             &(struct package_options){
                 .commit = LATER_COMMIT, .confirm = 2, .probes = i == 0 ? 2 : 1.31, .executable = 4},
             i == 0 ? "REGRESSION" : "OK", NULL);
-    expect(f, LATER_COMMIT, "OK");
+    store_fixture_expect(f, LATER_COMMIT, "OK");
     MUST(manage_baseline_approve(f->store, base.run, &review, first, E));
-    expect(f, LATER_COMMIT, "OK");
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, LATER_COMMIT, "OK");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
     MUST(manage_baseline_retire(f->store, first, &review, E));
-    expect(f, LATER_COMMIT, "OK");
+    store_fixture_expect(f, LATER_COMMIT, "OK");
     package_free(&base);
     package_free(&confirmed);
 }
@@ -257,13 +240,13 @@ static void latest_complete_attempt_decides(void **state)
                          "IN-ACCEPTANCE");
     /* A refused upload is listed but is no measurement. */
     {
-        AUTO_JSON cJSON *j = check(f, PACKAGE_COMMIT);
+        AUTO_JSON cJSON *j = store_fixture_check(f, PACKAGE_COMMIT);
 
         assert_string_equal(text_at(j, "/verdict"), "OK");
         assert_string_equal(text_at(j, "/gates/0/attempts/1/verdict"), "INVALID");
     }
     store_fixture_run(f, &(struct package_options){.rate = 5, .executable = 3}, "FAIL", NULL);
-    expect(f, PACKAGE_COMMIT, "FAIL");
+    store_fixture_expect(f, PACKAGE_COMMIT, "FAIL");
 }
 
 static void diagnostic_run_is_no_answer(void **state)
@@ -272,7 +255,7 @@ static void diagnostic_run_is_no_answer(void **state)
 
     baseline(f, NULL);
     store_fixture_run(f, &(struct package_options){.mode = "cpu"}, "null", NULL);
-    expect(f, PACKAGE_COMMIT, "PENDING");
+    store_fixture_expect(f, PACKAGE_COMMIT, "PENDING");
 }
 
 static void runner_cannot_spoil_another_class(void **state)
@@ -292,7 +275,7 @@ static void runner_cannot_spoil_another_class(void **state)
     ingest_result_fini(&r);
     package_free(&p);
     private_key_free(other);
-    j = check(f, PACKAGE_COMMIT);
+    j = store_fixture_check(f, PACKAGE_COMMIT);
     assert_string_equal(text_at(j, "/verdict"), "OK");
     assert_int_equal(cJSON_GetArraySize(at(j, "/gates")), 1);
     assert_int_equal(cJSON_GetArraySize(at(j, "/gates/0/attempts")), 1);
@@ -369,7 +352,7 @@ static void damaged_evidence_is_never_green(void **state)
 
     baseline(f, NULL);
     store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
-    expect(f, PACKAGE_COMMIT, "OK");
+    store_fixture_expect(f, PACKAGE_COMMIT, "OK");
     expect_everywhere(f, p.run, "OK");
     for (int way = 0; way < 3; way++) {
         AUTO_JSON cJSON *run_doc = NULL;
@@ -385,7 +368,7 @@ static void damaged_evidence_is_never_green(void **state)
         for (int i = 0; way == 2 && i < 3; i++)
             store_scrub(f->store, &cursor);
         expect_everywhere(f, p.run, "INVALID");
-        j = check(f, PACKAGE_COMMIT);
+        j = store_fixture_check(f, PACKAGE_COMMIT);
         assert_string_equal(text_at(j, "/verdict"), "INVALID");
         assert_non_null(strstr(text_at(j, "/gates/0/description"), "IN-HASH"));
         MUST(doc_run(f->store, p.run, &again, E));
@@ -393,11 +376,11 @@ static void damaged_evidence_is_never_green(void **state)
         assert_string_equal(text_at(again, "/verdict/verdict"), "INVALID");
         assert_string_equal(text_at(again, "/verdict/reasons/0/code"), "IN-HASH");
         store_fixture_flip(f, p.hex, 3000); /* the same bytes again */
-        expect(f, PACKAGE_COMMIT, "OK");
+        store_fixture_expect(f, PACKAGE_COMMIT, "OK");
         expect_everywhere(f, p.run, "OK");
     }
     store_fixture_flip(f, p.hex, 3000); /* nobody has looked yet */
-    expect(f, PACKAGE_COMMIT, "INVALID");
+    store_fixture_expect(f, PACKAGE_COMMIT, "INVALID");
     expect_everywhere(f, p.run, "INVALID");
     assert_false(store_fixture_put(f, p.archive, p.archive_len)); /* heals */
     expect_everywhere(f, p.run, "OK");
@@ -415,9 +398,9 @@ static void damaged_regression_still_stands(void **state)
     store_fixture_run(f, &(struct package_options){.executable = 2, .probes = 2}, "REGRESSION",
                       &red);
     store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &green);
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
     store_fixture_flip(f, red.hex, 3000);
-    expect(f, PACKAGE_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "REGRESSION");
     package_free(&red);
     package_free(&green);
 }
@@ -431,10 +414,10 @@ static void clock_that_steps_back_decides_nothing(void **state)
 
     baseline(f, NULL);
     store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &green);
-    expect(f, PACKAGE_COMMIT, "OK");
+    store_fixture_expect(f, PACKAGE_COMMIT, "OK");
     f->clock_off_us = -INT64_C(60000000);
     store_fixture_run(f, &(struct package_options){.executable = 3, .rate = 5}, "FAIL", &red);
-    expect(f, PACKAGE_COMMIT, "FAIL");
+    store_fixture_expect(f, PACKAGE_COMMIT, "FAIL");
     expect_everywhere(f, red.run, "FAIL");
     package_free(&green);
     package_free(&red);
@@ -474,7 +457,7 @@ static void uploads_of_a_commit_are_bounded(void **state)
     assert_non_null(strstr(r.err.text, "make a new commit"));
     ingest_result_fini(&r);
     package_free(&p);
-    j = check(f, PACKAGE_COMMIT);
+    j = store_fixture_check(f, PACKAGE_COMMIT);
     assert_int_equal(cJSON_GetArraySize(at(j, "/gates/0/attempts")), LIMIT_COMMIT_UPLOADS);
     assert_string_equal(text_at(j, "/verdict"), "INVALID");
     MUST(doc_project(f->store, PACKAGE_PROJECT, &project, E));
@@ -512,11 +495,11 @@ static void gates_of_a_project_are_bounded(void **state)
         ingest_result_fini(&r);
         package_free(&p);
     }
-    j = check(f, PACKAGE_COMMIT);
+    j = store_fixture_check(f, PACKAGE_COMMIT);
     assert_int_equal(cJSON_GetArraySize(at(j, "/gates")), LIMIT_PROJECT_GATES);
     assert_string_equal(text_at(j, "/verdict"), "INVALID");
     run(f, 1.31, 2, "OK"); /* a known gate still takes runs */
-    expect(f, PACKAGE_COMMIT, "INVALID");
+    store_fixture_expect(f, PACKAGE_COMMIT, "INVALID");
     MUST(doc_project(f->store, PACKAGE_PROJECT, &project, E));
     assert_int_equal(cJSON_GetArraySize(at(project, "/gates")), LIMIT_PROJECT_GATES);
     MUST(doc_home(f->store, &viewer, &home, E));
@@ -530,14 +513,14 @@ static void object_exchanged_for_a_pipe_is_damage(void **state)
 
     baseline(f, NULL);
     store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
-    expect(f, PACKAGE_COMMIT, "OK");
+    store_fixture_expect(f, PACKAGE_COMMIT, "OK");
     (void) snprintf(path, sizeof path, "%s/objects/%.2s/%s", f->data, p.hex, p.hex + 2);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    expect(f, PACKAGE_COMMIT, "INVALID");
+    store_fixture_expect(f, PACKAGE_COMMIT, "INVALID");
     expect_everywhere(f, p.run, "INVALID");
     (void) store_fixture_put(f, p.archive, p.archive_len); /* heals */
-    expect(f, PACKAGE_COMMIT, "OK");
+    store_fixture_expect(f, PACKAGE_COMMIT, "OK");
     package_free(&p);
 }
 

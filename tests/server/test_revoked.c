@@ -15,23 +15,6 @@
 #define LAST_COMMIT "4444444444444444444444444444444444444444"
 #define UNKNOWN_COMMIT "5555555555555555555555555555555555555555"
 
-static cJSON *check(struct store_fixture *f, const char *commit)
-{
-    cJSON *j = NULL;
-
-    MUST(doc_check(f->store, PACKAGE_PROJECT, commit, &j, E));
-    return j;
-}
-
-static void expect(struct store_fixture *f, const char *commit, const char *verdict)
-{
-    AUTO_JSON cJSON *j = check(f, commit);
-
-    assert_string_equal(text_at(j, "/verdict"), verdict);
-    assert_int_equal(strncmp(text_at(j, "/description"), verdict, strlen(verdict)), 0);
-    assert_true(strlen(text_at(j, "/description")) <= 140);
-}
-
 static void baseline(struct store_fixture *f, struct package *out)
 {
     store_fixture_baseline(f, &(struct package_options){.commit = BASELINE_COMMIT}, out);
@@ -50,13 +33,13 @@ static void a_run_that_it_signed_is_no_longer_believed(void **state)
     baseline(f, NULL);
     store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
     MUST(store_run_get(f->store, p.run, &row, E));
-    expect(f, PACKAGE_COMMIT, "OK");
+    store_fixture_expect(f, PACKAGE_COMMIT, "OK");
     MUST(manage_runner_revoke(f->store, "metal-01", "sold with its key", row.received_us + 1, NULL,
                               E));
-    expect(f, PACKAGE_COMMIT, "OK"); /* it was received before */
+    store_fixture_expect(f, PACKAGE_COMMIT, "OK"); /* it was received before */
     MUST(manage_runner_revoke(f->store, "metal-01", "stolen earlier", row.received_us, NULL, E));
-    expect(f, PACKAGE_COMMIT, "INVALID");
-    j = check(f, PACKAGE_COMMIT);
+    store_fixture_expect(f, PACKAGE_COMMIT, "INVALID");
+    j = store_fixture_check(f, PACKAGE_COMMIT);
     assert_string_equal(text_at(j, "/gates/0/run"), p.run);
     MUST(doc_run(f->store, p.run, &run_doc, E));
     assert_string_equal(text_at(run_doc, "/evidence/stages/1/code"), "IN-KEY");
@@ -137,15 +120,15 @@ static void a_baseline_that_it_signed_judges_nobody(void **state)
     store_fixture_run(
         f, &(struct package_options){.commit = FAILED_COMMIT, .rate = 5, .executable = 4}, "FAIL",
         NULL);
-    expect(f, PACKAGE_COMMIT, "OK");
-    expect(f, SLOW_COMMIT, "REGRESSION");
+    store_fixture_expect(f, PACKAGE_COMMIT, "OK");
+    store_fixture_expect(f, SLOW_COMMIT, "REGRESSION");
     revoke_behind(f, base.run);
 
     /* neither a green nor a red of it stands; what failed its own acceptance did */
-    expect(f, PACKAGE_COMMIT, "NON_COMPARABLE");
-    expect(f, SLOW_COMMIT, "NON_COMPARABLE");
-    expect(f, FAILED_COMMIT, "FAIL");
-    expect(f, UNKNOWN_COMMIT, "PENDING"); /* the gate is asked for as before */
+    store_fixture_expect(f, PACKAGE_COMMIT, "NON_COMPARABLE");
+    store_fixture_expect(f, SLOW_COMMIT, "NON_COMPARABLE");
+    store_fixture_expect(f, FAILED_COMMIT, "FAIL");
+    store_fixture_expect(f, UNKNOWN_COMMIT, "PENDING"); /* the gate is asked for as before */
     expect_unjudged(f, green.run, base.run);
     expect_unjudged(f, red.run, base.run);
     {
@@ -178,8 +161,8 @@ static void a_baseline_that_it_signed_judges_nobody(void **state)
     store_fixture_approve(f, next.run);
     store_fixture_run(f, &(struct package_options){.commit = LAST_COMMIT, .executable = 6}, "OK",
                       NULL);
-    expect(f, LAST_COMMIT, "OK");
-    expect(f, PACKAGE_COMMIT, "NON_COMPARABLE");
+    store_fixture_expect(f, LAST_COMMIT, "OK");
+    store_fixture_expect(f, PACKAGE_COMMIT, "NON_COMPARABLE");
     MUST(upkeep_fsck(f->store, say_nothing, NULL, &found, E));
     assert_int_equal(found.problems, 0);
     package_free(&base);
