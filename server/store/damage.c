@@ -52,9 +52,9 @@ static int clear(struct store *s, const struct digest *digest, struct err *e)
                : store_write_close(&w, e);
 }
 
-/* Keeps what was found. known: whether damage is on record, NULL: look. Failing to keep it is told
- * in the log and changes no answer: the next look finds the same. */
-static void keep(struct store *s, const struct digest *digest, const bool *known, const char *what)
+/* Keeps what was found. known: whether damage is on record, NULL: look. False, and told in the log,
+ * when the record does not say it now: until the next look the row's word is a wrong one. */
+static bool keep(struct store *s, const struct digest *digest, const bool *known, const char *what)
 {
     char hex[DIGEST_HEX_SIZE];
     char quoted[ERR_TEXT_MAX * 2];
@@ -62,7 +62,7 @@ static void keep(struct store *s, const struct digest *digest, const bool *known
     bool recorded = known && *known;
 
     if ((known || is_recorded(s, digest, &recorded, &e) == 0) && recorded == (what != NULL))
-        return;
+        return true;
     digest_hex(digest, hex);
     if (e.kind == ERR_NONE)
         IGNORE(what ? record(s, digest, what, &e) : clear(s, digest, &e)); /* told below */
@@ -74,20 +74,23 @@ static void keep(struct store *s, const struct digest *digest, const bool *known
                   log_q(what, quoted, sizeof quoted));
     else
         log_event(LOG_INFO, "damage", "object=%s found=sound", hex);
+    return e.kind == ERR_NONE;
 }
 
-/* What opening the object said, kept. */
+/* What opening the object said, kept. *out_kept: the record says of a damaged one that it is; a
+ * sound one that could not be recorded is INVALID until the next look. */
 static int found(struct store *s, const struct digest *digest, const bool *known, int rc,
-                 const struct err *why, struct err *e)
+                 const struct err *why, bool *out_kept, struct err *e)
 {
+    *out_kept = true;
     if (rc == 0) {
-        keep(s, digest, known, NULL);
+        (void) keep(s, digest, known, NULL); /* see above */
         return 0;
     }
     if (why->kind == ERR_TRUST)
-        keep(s, digest, known, why->text);
+        *out_kept = keep(s, digest, known, why->text);
     else if (why->kind == ERR_NOTFOUND)
-        keep(s, digest, known, "stored object is missing");
+        *out_kept = keep(s, digest, known, "stored object is missing");
     return err_set(e, why->kind, why->code, "%s", why->text);
 }
 
@@ -95,24 +98,30 @@ int store_object_open(struct store *s, const struct digest *digest, bool rehash,
                       uint64_t *out_size, struct blob_stamp *out_stamp, struct err *e)
 {
     struct err why = ERR_INIT;
+    bool kept = true; /* the caller is told of the damage itself */
     int rc = rehash ? blobs_open_rehash(store_blobs(s), digest, out_fd, out_size, &why)
                     : blobs_open(store_blobs(s), digest, out_fd, out_size, out_stamp, &why);
 
-    return found(s, digest, NULL, rc, &why, e);
+    return found(s, digest, NULL, rc, &why, &kept, e);
 }
 
-/* recorded: what the row that names the object says of it. */
+/* recorded: what the row that names the object says of it. Damage that the record does not tell is
+ * a failure: the rows would go on saying OK. */
 static int look(struct store *s, const struct digest *digest, bool recorded, struct err *e)
 {
     struct err why = ERR_INIT;
     AUTO_FD int fd = -1;
     uint64_t size = 0;
+    bool kept = true;
     int rc = blobs_open(store_blobs(s), digest, &fd, &size, NULL, &why);
 
-    if (found(s, digest, &recorded, rc, &why, e) < 0 && why.kind != ERR_TRUST &&
-        why.kind != ERR_NOTFOUND)
-        return -1;
-    return 0;
+    if (found(s, digest, &recorded, rc, &why, &kept, e) == 0)
+        return 0;
+    if (!kept)
+        return err_set(e, ERR_SYS, "damage.unrecorded",
+                       "stored evidence is damaged, and the store could not record that: %s",
+                       why.text);
+    return why.kind == ERR_TRUST || why.kind == ERR_NOTFOUND ? 0 : -1;
 }
 
 int store_run_look(struct store *s, const char *run, struct err *e)

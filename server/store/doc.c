@@ -169,7 +169,7 @@ int doc_verdict_now(struct db *db, const struct store_run *run, cJSON **out, str
         query_text(&q, run->run);
         if (query_one(&q, "such run", e) < 0)
             return -1;
-        description = query_get_text(&q, RUN_DESCRIPTION);
+        description = run->damaged ? DAMAGED_DESCRIPTION : query_get_text(&q, RUN_DESCRIPTION);
         if (!description || !put(verdict, "verdict", cJSON_CreateString(run->verdict)) ||
             !put(verdict, "description", cJSON_CreateString(description)) ||
             !put(verdict, "reasons", fallen_reasons(run, description)))

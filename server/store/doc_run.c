@@ -377,6 +377,27 @@ static int open_object(struct run_doc *r, struct err *e)
     return 0;
 }
 
+/* The run as it is after the look at its object, recorded or not. */
+static int read_row(struct run_doc *r, const char *run, struct store_run *out, struct err *e)
+{
+    char *word = NULL;
+
+    store_run_fini(out);
+    if (store_run_read(r->db, run, out, e) < 0)
+        return -1;
+    if (r->fd >= 0)
+        return 0;
+    out->damaged = true;
+    if (!out->verdict)
+        return 0;
+    word = strdup(verdict_word(VERDICT_INVALID));
+    if (!word)
+        return err_memory(e, "doc.memory");
+    free(out->verdict);
+    out->verdict = word;
+    return 0;
+}
+
 int doc_run(struct store *s, const char *run, cJSON **out, struct err *e)
 {
     AUTO_STORE_RUN struct store_run row = {.id = 0};
@@ -390,8 +411,7 @@ int doc_run(struct store *s, const char *run, cJSON **out, struct err *e)
     json_doc_init_object(&r.d);
     if (store_read_open(s, &read, e) == 0) {
         r.db = read.db;
-        row.damaged = r.fd < 0; /* what was just found, recorded or not */
-        if (write_run(&r, e) == 0)
+        if (read_row(&r, run, &row, e) == 0 && write_run(&r, e) == 0)
             made = json_doc_take(&r.d, e);
     }
     if (made) {

@@ -44,8 +44,7 @@ const char sql_migration_add[] =
     "CASE WHEN r.verdict IS NOT NULL AND (" REVOKED " OR " DAMAGED                                 \
     ") THEN 'INVALID' WHEN " UNJUDGED " THEN 'NON_COMPARABLE' ELSE r.verdict END"
 #define DESCRIPTION_NOW                                                                            \
-    "CASE WHEN r.verdict IS NOT NULL AND " DAMAGED                                                 \
-    " THEN 'INVALID IN-HASH: its stored evidence is damaged'"                                      \
+    "CASE WHEN r.verdict IS NOT NULL AND " DAMAGED " THEN '" DAMAGED_DESCRIPTION "'"               \
     " WHEN r.verdict IS NOT NULL AND " REVOKED                                                     \
     " THEN 'INVALID IN-KEY: its runner''s key was revoked before this run was received'"           \
     " WHEN " UNJUDGED " THEN 'NON_COMPARABLE NC-BASELINE-NONE: the key behind its baseline was"    \

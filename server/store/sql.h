@@ -6,6 +6,9 @@
 
 #include <stdbool.h>
 
+/* The description of a run whose stored evidence is damaged. */
+#define DAMAGED_DESCRIPTION "INVALID IN-HASH: its stored evidence is damaged"
+
 enum sql {
     SQL_READ_BEGIN,
     SQL_READ_END,

@@ -131,7 +131,8 @@ enum attempt_column {
  * out_stamp may be NULL; it is not filled when rehashing. */
 int store_object_open(struct store *s, const struct digest *digest, bool rehash, int *out_fd,
                       uint64_t *out_size, struct blob_stamp *out_stamp, struct err *e) MUST_CHECK;
-/* Looks whether the run's object is whole, as store_object_open does. Damage is no failure. */
+/* Looks whether the run's object is whole, as store_object_open does. Damage is no failure, unless
+ * it could not be recorded: what is read then would not say it. */
 int store_run_look(struct store *s, const char *run, struct err *e) MUST_CHECK;
 /* The same for the newest runs of a commit that have a verdict. */
 int store_commit_look(struct store *s, const char *project, const char *commit,

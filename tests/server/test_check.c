@@ -1,6 +1,7 @@
 /* The check of a commit and the count of attempts. */
 #include "tests/server/store_fixture.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -361,8 +362,12 @@ static void damaged_evidence_is_never_green(void **state)
         struct digest cursor = {.bytes = {0}};
 
         store_fixture_flip(f, p.hex, 3000);
-        if (way == 0)
+        if (way == 0) { /* the first look says it at once */
             MUST(doc_run(f->store, p.run, &run_doc, E));
+            assert_string_equal(text_at(run_doc, "/verdict/verdict"), "INVALID");
+            assert_string_equal(text_at(run_doc, "/verdict/reasons/0/code"), "IN-HASH");
+            assert_int_equal(strncmp(text_at(run_doc, "/verdict/description"), "INVALID ", 8), 0);
+        }
         if (way == 1)
             MUST(upkeep_fsck(f->store, note, NULL, &n, E));
         for (int i = 0; way == 2 && i < 3; i++)
@@ -384,6 +389,48 @@ static void damaged_evidence_is_never_green(void **state)
     expect_everywhere(f, p.run, "INVALID");
     assert_false(store_fixture_put(f, p.archive, p.archive_len)); /* heals */
     expect_everywhere(f, p.run, "OK");
+    package_free(&p);
+}
+
+static void execute(struct store_fixture *f, const char *sql)
+{
+    AUTO_FREE char *path = test_join(f->data, "cleanrun.db");
+    sqlite3 *other = NULL;
+
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+}
+
+/* On a full disk damage can be seen but not recorded: then there is no answer, never a green one.
+ */
+static void damage_that_cannot_be_recorded_is_never_green(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    AUTO_JSON cJSON *run_doc = NULL;
+    AUTO_FREE char *text = NULL;
+    cJSON *none = NULL;
+    struct store_run row;
+    struct package p;
+    struct err e = ERR_INIT;
+    size_t len = 0;
+
+    baseline(f, NULL);
+    store_fixture_run(f, &(struct package_options){.executable = 2}, "OK", &p);
+    MUST(store_run_get(f->store, p.run, &row, E));
+    execute(f, "CREATE TRIGGER full BEFORE INSERT ON damage BEGIN SELECT RAISE(FAIL, 'full'); END");
+    store_fixture_flip(f, p.hex, 3000);
+    assert_int_equal(doc_check(f->store, PACKAGE_PROJECT, PACKAGE_COMMIT, &none, &e), -1);
+    assert_int_equal(e.kind, ERR_SYS);
+    assert_int_equal(doc_verdict(f->store, p.run, &text, &len, &e), -1);
+    assert_int_equal(doc_compare(f->store, p.run, row.baseline, &none, &e), -1);
+    MUST(doc_run(f->store, p.run, &run_doc, E));
+    assert_string_equal(text_at(run_doc, "/verdict/verdict"), "INVALID");
+    assert_string_equal(text_at(run_doc, "/verdict/reasons/0/code"), "IN-HASH");
+    assert_int_equal(strncmp(text_at(run_doc, "/verdict/description"), "INVALID IN-HASH", 15), 0);
+    execute(f, "DROP TRIGGER full");
+    store_fixture_expect(f, PACKAGE_COMMIT, "INVALID");
+    store_run_fini(&row);
     package_free(&p);
 }
 
@@ -541,6 +588,7 @@ int main(void)
         T(runner_cannot_spoil_another_class),
         T(rows_of_a_gate_say_their_own_verdict),
         T(damaged_evidence_is_never_green),
+        T(damage_that_cannot_be_recorded_is_never_green),
         T(damaged_regression_still_stands),
         T(clock_that_steps_back_decides_nothing),
         T(gates_of_a_project_are_bounded),
