@@ -364,7 +364,8 @@ static void set_status(struct maker *k)
 {
     if (k->o.build_only)
         k->status = "BUILD_ONLY";
-    else if (k->o.exit_code != 0 || k->o.source_changed || k->o.faults > 0 || !captured(k) ||
+    else if (k->o.exit_code != 0 || k->o.signal != 0 || k->o.source_changed || k->o.faults > 0 ||
+             !captured(k) ||
              (strcmp(k->o.mode, "clean") == 0 && strcmp(k->acceptance_status, "PASS") != 0))
         k->status = "FAIL";
     else
@@ -463,11 +464,13 @@ static cJSON *make_manifest(const struct maker *k)
         k->o.project, k->o.gate, k->o.machine_class, k->p->run, k->o.mode, k->status, started,
         finished);
     if (k->o.build_only)
-        buf_puts(&b, "\"exit_code\":null,");
+        buf_puts(&b, "\"exit_code\":null,\"signal\":null,");
+    else if (k->o.signal != 0)
+        buf_printf(&b, "\"exit_code\":null,\"signal\":%d,", k->o.signal);
     else
-        buf_printf(&b, "\"exit_code\":%d,", k->o.exit_code);
+        buf_printf(&b, "\"exit_code\":%d,\"signal\":null,", k->o.exit_code);
     buf_printf(&b,
-               "\"signal\":null,\"report_status\":\"%s\",\"report\":%s,\"acceptance_status\":\"%"
+               "\"report_status\":\"%s\",\"report\":%s,\"acceptance_status\":\"%"
                "s\",\"audit_status\":\"%s\","
                "\"definition\":{\"experiment_sha256\":\"%s\",\"policy_sha256\":\"%s\"},\"source\":{"
                "\"start\":",

@@ -145,6 +145,48 @@ static void lying_packages_are_invalid_with_both_values(void **state)
     package_free(&base);
 }
 
+/* The documents hold, and one word of the manifest about them does not. */
+static void the_manifests_words_are_those_of_its_documents(void **state)
+{
+    static const struct {
+        const char *pointer, *forged;
+        double rate, probes;
+        int exit_code;
+        bool compared;
+        const char *code, *packaged, *recomputed;
+    } rows[] = {
+        {"/acceptance_status", "\"PASS\"", 10, 1.31, 0, false, "IN-ACCEPTANCE", "PASS", "FAIL"},
+        {"/acceptance_status", "\"FAIL\"", 50000, 1.31, 3, false, "IN-ACCEPTANCE", "FAIL", "PASS"},
+        {"/audit_status", "\"OK\"", 50000, 1.5, 0, true, "IN-AUDIT", "OK", "REGRESSION"},
+    };
+    struct store_fixture *f = fixture(state);
+    struct package base;
+
+    store_fixture_baseline(f, NULL, &base);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct package_options o = {.rate = rows[i].rate,
+                                    .probes = rows[i].probes,
+                                    .exit_code = rows[i].exit_code,
+                                    .baseline_run = rows[i].compared ? base.run_dir : NULL,
+                                    .forge = rows[i].pointer,
+                                    .forged = rows[i].forged,
+                                    .executable = 2};
+        struct ingest_result r;
+        struct package p;
+
+        package_make(&o, f->key, &p);
+        store_fixture_push(f, &p, &r);
+        assert_string_equal(store_fixture_code(&r), rows[i].code);
+        assert_string_equal(text_at(r.problem, "/reasons/0/path"), "manifest.json");
+        assert_string_equal(text_at(r.problem, "/reasons/0/field"), rows[i].pointer);
+        assert_string_equal(text_at(r.problem, "/reasons/0/packaged"), rows[i].packaged);
+        assert_string_equal(text_at(r.problem, "/reasons/0/recomputed"), rows[i].recomputed);
+        ingest_result_fini(&r);
+        package_free(&p);
+    }
+    package_free(&base);
+}
+
 static void honest_local_audit_is_accepted(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -251,8 +293,11 @@ static void report_must_name_the_commit_where_the_definition_asks(void **state)
         store_fixture_run(f, &(struct package_options){.definition = yaml, .report = report},
                           rows[i].verdict, &p);
         acceptance = stored(f, p.run, STORE_ACCEPTANCE);
-        if (i > 0)
+        assert_string_equal(text_at(acceptance, "/verdict"), i > 0 ? "FAIL" : "PASS");
+        if (i > 0) {
             assert_string_equal(text_at(acceptance, "/checks/1/name"), "report commit");
+            assert_string_equal(text_at(acceptance, "/checks/1/limit"), PACKAGE_COMMIT);
+        }
         package_free(&p);
     }
 }
@@ -296,29 +341,75 @@ static void report_must_name_the_fingerprint_where_the_definition_asks(void **st
         store_fixture_run(f, &(struct package_options){.definition = yaml, .report = report},
                           rows[i].verdict, &p);
         acceptance = stored(f, p.run, STORE_ACCEPTANCE);
-        if (i > 0)
+        assert_string_equal(text_at(acceptance, "/verdict"), i > 0 ? "FAIL" : "PASS");
+        if (i > 0) {
             assert_string_equal(text_at(acceptance, "/checks/1/name"), "report fingerprint");
+            assert_int_equal(strncmp(text_at(acceptance, "/checks/1/limit"), "00112233", 8), 0);
+        }
         package_free(&p);
     }
 }
 
+/* What the manifest says against the run is one failed check, whatever the report has. */
 static void failed_runs_say_why(void **state)
 {
+    static const struct {
+        struct package_options o;
+        const char *name, *limit, *actual, *error;
+    } rows[] = {
+        {{.exit_code = 3}, "exit code", "0", "3", "the program ended with this exit code"},
+        {{.signal = 11}, "exit code", "0", "11", "the program was ended by this signal"},
+        {{.exit_code = 3, .forge = "/exit_code", .forged = "null"},
+         "exit code",
+         "0",
+         "null",
+         "the program ended with this exit code"},
+        {{.report_missing = true},
+         "report",
+         "\"CAPTURED\"",
+         "\"MISSING\"",
+         "the run left no complete report"},
+        {{.source_changed = true},
+         "source unchanged",
+         "true",
+         "false",
+         "the source changed while it was measured"},
+        {{.forge = "/status", .forged = "\"FAIL\""},
+         "run status",
+         "\"PASS\"",
+         "\"FAIL\"",
+         "the runner says that the run failed"},
+        {{.rate = 10}, "achieved rate", "49000", "10", NULL},
+    };
     struct store_fixture *f = fixture(state);
-    struct package p;
-    AUTO_JSON cJSON *a = NULL;
-    AUTO_JSON cJSON *b = NULL;
 
-    store_fixture_run(f, &(struct package_options){.exit_code = 3}, "FAIL", &p);
-    a = stored(f, p.run, STORE_VERDICT);
-    assert_string_equal(text_at(a, "/acceptance/failed/0"), "exit code");
-    package_free(&p);
-    store_fixture_run(f, &(struct package_options){.report_missing = true}, "FAIL", &p);
-    b = stored(f, p.run, STORE_VERDICT);
-    assert_string_equal(text_at(b, "/acceptance/failed/0"), "report");
-    assert_int_equal(cJSON_GetArraySize(at(b, "/acceptance/failed")), 1); /* once */
-    assert_string_equal(text_at(b, "/description"), "FAIL 1 of 1 acceptance check: report");
-    package_free(&p);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_JSON cJSON *verdict = NULL;
+        AUTO_JSON cJSON *acceptance = NULL;
+        AUTO_JSON cJSON *limit = parsed(rows[i].limit, strlen(rows[i].limit));
+        AUTO_JSON cJSON *actual = parsed(rows[i].actual, strlen(rows[i].actual));
+        const cJSON *check = NULL;
+        struct package p;
+
+        store_fixture_run(f, &rows[i].o, "FAIL", &p);
+        verdict = stored(f, p.run, STORE_VERDICT);
+        assert_string_equal(text_at(verdict, "/acceptance/verdict"), "FAIL");
+        assert_string_equal(text_at(verdict, "/acceptance/failed/0"), rows[i].name);
+        assert_int_equal(cJSON_GetArraySize(at(verdict, "/acceptance/failed")), 1);
+        acceptance = stored(f, p.run, STORE_ACCEPTANCE);
+        assert_string_equal(text_at(acceptance, "/verdict"), "FAIL");
+        cJSON_ArrayForEach(check, at(acceptance, "/checks"))
+            if (cJSON_IsFalse(at(check, "/passed")))
+                break;
+        assert_true(json_equal(at(check, "/limit"), limit));
+        assert_true(json_equal(at(check, "/actual"), actual));
+        if (rows[i].error)
+            assert_string_equal(text_at(check, "/error"), rows[i].error);
+        if (rows[i].o.report_missing)
+            assert_string_equal(text_at(verdict, "/description"),
+                                "FAIL 1 of 1 acceptance check: report");
+        package_free(&p);
+    }
 }
 
 static void dirty_source_is_never_compared(void **state)
@@ -384,6 +475,7 @@ int main(void)
         T(own_policy_that_fails_hides_no_other_fault),
         T(other_experiment_is_named),
         T(lying_packages_are_invalid_with_both_values),
+        T(the_manifests_words_are_those_of_its_documents),
         T(honest_local_audit_is_accepted),
         T(acceptance_is_computed_even_when_none_is_packaged),
         T(coverage_is_that_of_the_windows),
