@@ -1,4 +1,5 @@
-/* The badge of a gate: its newest verdict as a small picture that other sites may show. */
+/* The badge of a gate: what the check of its newest commit says of it, as a small picture that
+ * other sites may show. */
 #include <string.h>
 
 #include "audit/verdict.h"
@@ -55,29 +56,61 @@ static void draw(struct buf *out, const char *word)
                left + right / 2, word);
 }
 
-/* The newest run that has a verdict, or what stands against its OK in its commit's check; "no data"
- * before there is one. Words of the registry only. */
-static const char *newest_word(const cJSON *gate)
+/* The commit of the gate's newest run that has a verdict, or NULL. */
+static const char *newest_commit(const cJSON *gate)
 {
     const cJSON *run = NULL;
 
     cJSON_ArrayForEach(run, json_get(gate, "runs")) {
-        const char *stands = cJSON_GetStringValue(json_get(json_get(run, "check"), "verdict"));
-        const char *own = cJSON_GetStringValue(json_get(run, "verdict"));
-        const char *word = stands ? stands : own;
-        enum verdict v = VERDICT_MAX;
-
-        if (word && verdict_parse(word, &v))
-            return verdict_word(v);
+        if (cJSON_IsString(json_get(run, "verdict")))
+            return json_text(run, "commit", NULL);
     }
-    return "no data";
+    return NULL;
+}
+
+/* The worst that the commit's check says of the gate, over its classes. Words of the registry only.
+ */
+static const char *worst_word(const cJSON *check, const char *gate)
+{
+    enum verdict worst = VERDICT_MAX;
+    enum verdict v = VERDICT_MAX;
+    const cJSON *row = NULL;
+
+    cJSON_ArrayForEach(row, json_get(check, "gates")) {
+        if (strcmp(json_text(row, "gate", ""), gate) != 0)
+            continue;
+        if (!verdict_parse(json_text(row, "verdict", ""), &v))
+            return verdict_word(VERDICT_ERROR);
+        worst = worst == VERDICT_MAX ? v : verdict_worse(worst, v);
+    }
+    return verdict_word(worst == VERDICT_MAX ? VERDICT_ERROR : worst);
+}
+
+/* "no data" before there is a run with a verdict. */
+static int find_word(struct store *s, const char *project, const char *gate, const char **out,
+                     struct err *e)
+{
+    AUTO_JSON cJSON *document = NULL;
+    AUTO_JSON cJSON *check = NULL;
+    const char *commit;
+
+    *out = "no data";
+    if (doc_gate(s, project, gate, &document, e) < 0)
+        return e->kind == ERR_NOTFOUND ? 0 : -1;
+    commit = newest_commit(document);
+    if (!commit)
+        return 0;
+    if (doc_check(s, project, commit, &check, e) < 0)
+        return -1;
+    *out = worst_word(check, gate);
+    return 0;
 }
 
 enum route_result page_badge(struct request *q)
 {
     struct store_project project = {.id = 0};
     const char *name = NULL;
-    AUTO_JSON cJSON *document = NULL;
+    const char *word = NULL;
     AUTO_BUF struct buf b = {.data = NULL};
     struct content *c = NULL;
     char *bytes = NULL;
@@ -90,13 +123,12 @@ enum route_result page_badge(struct request *q)
         reply_not_found(q);
         return ROUTE_DONE;
     }
-    if (doc_gate(api_of(q)->store, name, request_param(q, "gate"), &document, &e) < 0 &&
-        e.kind != ERR_NOTFOUND) {
+    if (find_word(api_of(q)->store, name, request_param(q, "gate"), &word, &e) < 0) {
         reply_err(q, &e);
         return ROUTE_DONE;
     }
     buf_init(&b, LIMIT_PAGE);
-    draw(&b, newest_word(document));
+    draw(&b, word);
     bytes = buf_take(&b, &len);
     c = bytes ? content_bytes("image/svg+xml", bytes, len) : NULL;
     if (c) {

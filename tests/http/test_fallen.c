@@ -94,12 +94,12 @@ static void every_form_says_in_key(void **state)
     live_fini(&l);
 }
 
-static struct private_key *second_runner(struct live *l)
+static struct private_key *second_runner(struct live *l, const char *machine_class)
 {
     struct private_key *key = package_key_new();
     char *pem = package_key_pem(key);
     char *path = test_join(l->dir, "second.pem");
-    const char *const argv[] = {"runner", "add", "second",    "--class",      PACKAGE_CLASS,
+    const char *const argv[] = {"runner", "add", "second",    "--class",      machine_class,
                                 "--key",  path,  "--project", UPLOAD_PROJECT, NULL};
 
     test_write_text(l->dir, "second.pem", pem);
@@ -132,7 +132,7 @@ static void every_form_says_that_nobody_judged(void **state)
     base = uploads_package(u, 0, 0);
     push(&l, u, base);
     approve(&l, base->run);
-    key = second_runner(&l);
+    key = second_runner(&l, PACKAGE_CLASS);
     package_make(&(struct package_options){.executable = 2}, key, &run);
     push(&l, u, &run);
     (void) snprintf(id, sizeof id, "/vs/b-%s", base->run);
@@ -161,11 +161,70 @@ static void every_form_says_that_nobody_judged(void **state)
     live_fini(&l);
 }
 
+static void badge_says(const struct live *l, const char *word)
+{
+    char want[64];
+    struct raw_response r;
+
+    (void) snprintf(want, sizeof want, "<title>cleanrun: %s</title>", word);
+    raw_ask(l->port, "GET", "/p/" UPLOAD_PROJECT "/" UPLOAD_GATE "/badge.svg", "", NULL, 0, &r);
+    assert_int_equal(r.status, 200);
+    if (!strstr(r.body, want))
+        fail_msg("no '%s' in %.*s", want, (int) r.body_len, r.body);
+    raw_response_fini(&r);
+}
+
+/* A gate of two classes is no greener than the worse of them, whichever was measured last. */
+static void badge_is_the_worst_class(void **state)
+{
+    static const char commit[] = "abcdef0123456789abcdef0123456789abcdef01";
+    static const char next[] = "abcdef0123456789abcdef0123456789abcdef02";
+    struct live l;
+    struct uploads *u;
+    struct private_key *key;
+    struct package other, red, green, later;
+
+    (void) state;
+    live_init(&l);
+    assert_int_equal(live_admin(&l, (const char *const[]){"migrate", NULL}, NULL), 0);
+    u = uploads_new(&l);
+    live_start(&l, NULL);
+    badge_says(&l, "no data");
+    key = second_runner(&l, "second-class");
+    push(&l, u, uploads_package(u, 0, 0));
+    approve(&l, uploads_package(u, 0, 0)->run);
+    package_make(&(struct package_options){.machine_class = "second-class"}, key, &other);
+    push(&l, u, &other);
+    approve(&l, other.run);
+    package_make(
+        &(struct package_options){
+            .machine_class = "second-class", .commit = commit, .probes = 2, .executable = 2},
+        key, &red);
+    push(&l, u, &red);
+    badge_says(&l, "REGRESSION");
+    package_make(&(struct package_options){.commit = commit, .executable = 2}, uploads_key(u),
+                 &green);
+    push(&l, u, &green);
+    badge_says(&l, "REGRESSION");
+    package_make(&(struct package_options){.commit = next, .executable = 3}, uploads_key(u),
+                 &later);
+    push(&l, u, &later);
+    badge_says(&l, "PENDING"); /* the other class has not said anything of this commit */
+    package_free(&other);
+    package_free(&red);
+    package_free(&green);
+    package_free(&later);
+    private_key_free(key);
+    uploads_free(u);
+    live_fini(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_says_in_key),
         cmocka_unit_test(every_form_says_that_nobody_judged),
+        cmocka_unit_test(badge_is_the_worst_class),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
