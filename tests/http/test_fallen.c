@@ -161,6 +161,58 @@ static void every_form_says_that_nobody_judged(void **state)
     live_fini(&l);
 }
 
+static void check_says(const struct live *l, const char *target, const char *verdict)
+{
+    char want[64];
+    struct raw_response r;
+
+    (void) snprintf(want, sizeof want, "\"verdict\": \"%s\",", verdict);
+    raw_ask(l->port, "GET", target, "", NULL, 0, &r);
+    assert_int_equal(r.status, 200);
+    if (!strstr(r.body, want))
+        fail_msg("%s has no '%s': %.*s", target, want, (int) r.body_len, r.body);
+    raw_response_fini(&r);
+}
+
+/* Whoever asks for a commit's status acts on it: a green one that was told a moment ago is not told
+ * again from memory once the evidence is gone. */
+static void green_status_rests_on_evidence_that_is_there(void **state)
+{
+    static const char check[] =
+        "/api/v1/projects/" UPLOAD_PROJECT "/commits/" PACKAGE_COMMIT "/check";
+    static const char page[] = "/p/" UPLOAD_PROJECT "/commit/" PACKAGE_COMMIT ".json";
+    struct live l;
+    struct uploads *u;
+    const struct package *run;
+    char *object = NULL;
+    char *aside = NULL;
+
+    (void) state;
+    live_init(&l);
+    assert_int_equal(live_admin(&l, (const char *const[]){"migrate", NULL}, NULL), 0);
+    u = uploads_new(&l);
+    live_start(&l, NULL);
+    run = uploads_package(u, 1, 0);
+    push(&l, u, uploads_package(u, 0, 0));
+    approve(&l, uploads_package(u, 0, 0)->run);
+    push(&l, u, run);
+    assert_true(asprintf(&object, "%s/objects/%.2s/%s", l.data, run->hex, run->hex + 2) > 0);
+    assert_true(asprintf(&aside, "%s/aside", l.dir) > 0);
+    for (int i = 0; i < 2; i++) {
+        const char *target = i == 0 ? check : page;
+
+        check_says(&l, target, "OK");
+        check_says(&l, target, "OK");
+        assert_int_equal(rename(object, aside), 0);
+        check_says(&l, target, "INVALID");
+        assert_int_equal(rename(aside, object), 0);
+    }
+    free(aside);
+    free(object);
+    uploads_free(u);
+    live_fini(&l);
+}
+
 static void badge_says(const struct live *l, const char *word)
 {
     char want[64];
@@ -224,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_says_in_key),
         cmocka_unit_test(every_form_says_that_nobody_judged),
+        cmocka_unit_test(green_status_rests_on_evidence_that_is_there),
         cmocka_unit_test(badge_is_the_worst_class),
     };
 
