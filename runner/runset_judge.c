@@ -60,15 +60,26 @@ static void judge_status(struct judge *j, const struct runset_run *r)
 /* A branch's own policy gains nothing until it is reviewed. */
 static int judge_policy(struct judge *j, const struct runset_run *r, struct err *e)
 {
+    AUTO_ACCEPTANCE struct acceptance by = {.document = NULL};
     const char *word = NULL;
+    const char *failed;
+    size_t n = 0;
 
-    if (runset_run_reviewed(r, &word, e) < 0)
+    if (runset_run_reviewed(r, &word, &by, e) < 0)
         return -1;
-    if (word && strcmp(word, "OK") != 0)
+    if (!word)
+        return 0;
+    if (strcmp(word, "OK") != 0)
         lack(j, "audit-reviewed", r->manifest.run,
              "by the policy reviewed with the baseline, which is not the run's own, its comparison "
              "is %s",
              word);
+    failed = runset_first_failed(by.document, &n);
+    if (by.verdict != ACCEPTANCE_PASS)
+        lack(j, "acceptance-reviewed", r->manifest.run,
+             "by the policy reviewed with the baseline, which is not the run's own, %zu acceptance "
+             "checks fail, the first is %s",
+             n, failed ? failed : "?");
     return 0;
 }
 

@@ -327,19 +327,26 @@ static int replay_audit(const struct runset_run *r, struct err *e)
     return rc;
 }
 
-int runset_run_reviewed(const struct runset_run *r, const char **out_word, struct err *e)
+int runset_run_reviewed(const struct runset_run *r, const char **out_word, struct acceptance *out,
+                        struct err *e)
 {
+    const struct definition *reviewed = &r->reference.definition;
+    struct definition d = r->definition;
     struct audit a = {.document = NULL};
 
     *out_word = NULL;
     if (!r->audit || !r->reference.present ||
-        digest_equal(&r->definition.policy_digest, &r->reference.definition.policy_digest))
+        digest_equal(&r->definition.policy_digest, &reviewed->policy_digest))
         return 0;
-    if (audit_by(r, &r->reference.definition, &a, e) < 0)
+    d.policy = reviewed->policy;
+    d.policy_digest = reviewed->policy_digest;
+    d.document = reviewed->document;
+    d.notes = reviewed->notes;
+    if (audit_by(r, reviewed, &a, e) < 0)
         return distrust(e);
     *out_word = verdict_word(a.verdict);
     audit_fini(&a);
-    return 0;
+    return runset_run_accept(r, &d, out, e) < 0 ? distrust(e) : 0;
 }
 
 static int read_all(struct runset_run *r, const char *path, struct err *e)

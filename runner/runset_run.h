@@ -43,9 +43,10 @@ const cJSON *runset_run_report(const struct runset_run *r);
 /* Acceptance of the report by this definition's policy, computed now. */
 int runset_run_accept(const struct runset_run *r, const struct definition *d,
                       struct acceptance *out, struct err *e) MUST_CHECK;
-/* The comparison with its baseline by the policy that was reviewed with that, computed now;
- * *out_word is NULL when there is no baseline or the run's own policy is that one. */
-int runset_run_reviewed(const struct runset_run *r, const char **out_word,
+/* The comparison with its baseline, and acceptance, by the policy that was reviewed with that,
+ * computed now; *out_word is NULL, and *out not made, when there is no baseline or the run's own
+ * policy is that one. */
+int runset_run_reviewed(const struct runset_run *r, const char **out_word, struct acceptance *out,
                         struct err *e) MUST_CHECK;
 /* A text member of the manifest, "" when it is null. */
 const char *runset_run_word(const struct runset_run *r, const char *key);

@@ -216,6 +216,43 @@ static void text_names_policy_metric_and_limit(void **state)
     project_free(&p);
 }
 
+/* The absolute limits of the reviewed policy stand in a package, too. */
+static void a_loosened_check_is_not_packaged(void **state)
+{
+    char hex[DIGEST_HEX_SIZE];
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    project_change(&p, "cleanrun.yaml", "equals: 7}\n",
+                   "equals: 7}\n        - {name: many, path: /results/n, equals: 3}\n");
+    char *base = baseline_of(&p, hex);
+    char *out = test_join(p.dir, "out");
+    char *start = test_join(out, "source-at-start.json");
+    char *packed = test_join(p.dir, "packed");
+    const char *const args[] = {"--at", "HEAD", "--baseline", base, "--baseline-sha256", hex, NULL};
+    const char *const package[] = {"package", out,     "--count", "1", "--source-at-start",
+                                   start,     "--out", packed,    NULL};
+
+    project_change(&p, "workload.c", "\\\"n\\\": 3, \\\"errors", "\\\"n\\\": 2, \\\"errors");
+    project_change(&p, "cleanrun.yaml", "/results/n, equals: 3", "/results/n, equals: 2");
+    project_measure(&p, args, &r);
+    assert_int_equal(r.code, 4);
+    test_run_fini(&r);
+    project_cleanrun(&p, package, NULL, &r);
+    if (r.code != 5)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 5);
+    assert_non_null(strstr(r.err, "by the policy reviewed with the baseline"));
+    test_run_fini(&r);
+    free(packed);
+    free(start);
+    free(out);
+    free(base);
+    project_free(&p);
+}
+
 /* A package made in the second of the run's end. */
 static void a_run_can_be_packaged_at_once(void **state)
 {
@@ -272,6 +309,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_loosened_check_gains_nothing),
         cmocka_unit_test(a_tightened_check_waits_for_its_review),
         cmocka_unit_test(an_own_check_that_fails_hides_no_fault),
+        cmocka_unit_test(a_loosened_check_is_not_packaged),
         cmocka_unit_test(a_run_can_be_packaged_at_once),
         cmocka_unit_test(show_tells_why_a_run_failed),
         cmocka_unit_test(text_names_policy_metric_and_limit),
