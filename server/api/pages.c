@@ -234,6 +234,8 @@ static enum route_result answer(struct request *q, int rc, const struct err *e, 
         page_reply(q, name, document, caching, is_private);
     else if (e->kind == ERR_NOTFOUND || e->kind == ERR_USAGE)
         reply_problem(q, 404, "not-found", e->text, NULL);
+    else if (e->kind == ERR_TRUST) /* what is stored, not what was asked */
+        reply_problem(q, 500, "damaged", e->text, NULL);
     else
         reply_err(q, e);
     return ROUTE_DONE;

@@ -236,6 +236,7 @@ static void words_are_explained_as_they_are_used(void **state)
         assert_string_equal(json_text(reason, "verdict", ""), reasons[i].verdict);
     }
     keys = document(&l, "/api/v1/keys", "no-cache"); /* a new key is seen at once */
+    assert_true(cJSON_IsObject(keys));
     raw_ask(l.port, "GET", "/help/problems/conflict", NULL, NULL, 0, &a);
     assert_int_equal(a.status, 200);
     assert_int_equal(raw_header_count(&a, "ETag"), 1);
