@@ -57,6 +57,10 @@ static int read_manifest(struct reference *r, const char *sha256, struct err *e)
         e->kind = ERR_USAGE;
         return err_wrap(e, "baseline");
     }
+    if (r->manifest.status != MANIFEST_PASS)
+        return err_set(e, ERR_USAGE, "reference.status",
+                       "run %s cannot be a baseline: its status is %s", r->manifest.run,
+                       manifest_status_name(r->manifest.status));
     return 0;
 }
 

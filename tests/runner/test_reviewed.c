@@ -253,6 +253,37 @@ static void a_loosened_check_is_not_packaged(void **state)
     project_free(&p);
 }
 
+/* As on the server: what failed by its own rules is nothing to be measured by. */
+static void a_failed_run_is_no_baseline(void **state)
+{
+    char hex[DIGEST_HEX_SIZE];
+    struct project p;
+    struct test_run r;
+
+    (void) state;
+    project_new(&p, "ok", NULL);
+    char *base = test_join(p.dir, "base");
+    char *out = test_join(p.dir, "out");
+    const char *const args[] = {"--at", "HEAD", "--baseline", base, "--baseline-sha256", hex, NULL};
+
+    project_change(&p, "workload.c", "window_start", "window_begin");
+    project_measure(&p, NULL, &r);
+    assert_int_equal(r.code, 4);
+    test_run_fini(&r);
+    assert_int_equal(rename(out, base), 0);
+    project_manifest_digest(base, hex);
+    project_change(&p, "workload.c", "window_begin", "window_start");
+    project_measure(&p, args, &r);
+    if (r.code != 2)
+        print_error("%s%s\n", r.out, r.err);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "its status is FAIL"));
+    test_run_fini(&r);
+    free(out);
+    free(base);
+    project_free(&p);
+}
+
 /* A package made in the second of the run's end. */
 static void a_run_can_be_packaged_at_once(void **state)
 {
@@ -310,6 +341,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_tightened_check_waits_for_its_review),
         cmocka_unit_test(an_own_check_that_fails_hides_no_fault),
         cmocka_unit_test(a_loosened_check_is_not_packaged),
+        cmocka_unit_test(a_failed_run_is_no_baseline),
         cmocka_unit_test(a_run_can_be_packaged_at_once),
         cmocka_unit_test(show_tells_why_a_run_failed),
         cmocka_unit_test(text_names_policy_metric_and_limit),
