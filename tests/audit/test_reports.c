@@ -128,12 +128,82 @@ static void rows_state_the_limits_that_they_have(void **state)
     free(yaml);
 }
 
+/* Another pointer stands in only for what an inferred legacy report does not have itself. */
+static void a_fallback_is_for_inferred_history_only(void **state)
+{
+    static const char yaml[] =
+        "version: 1\n"
+        "gates:\n"
+        "  g:\n"
+        "    class: box\n"
+        "    build: {command: [make], executable: {from: path, path: app}}\n"
+        "    run: {command: ['{executable}'], report: p100.json}\n"
+        "    identity: [{path: /scenario, require: required}]\n"
+        "    accept: {limits: [{path: /results/rate, op: '>=', value: 10, unit: 1/s}]}\n"
+        "    infer:\n"
+        "      name: sweep\n"
+        "      explicit: /id\n"
+        "      scenario: {path: /scenario, prefix: s}\n"
+        "      sweep: {file: _all.json, points: /points, alone_at_root: true}\n"
+        "      point: /load/rate\n"
+        "      sibling: 'p{point}.json'\n"
+        "      earlier: {point: load, counts: {n: /n}}\n"
+        "      produce: [{path: /id/kind, constant: shared}]\n"
+        "    audit:\n"
+        "      paths: {required: [p100.json]}\n"
+        "      metrics: [{path: /results/served, fallback: /results/rate, unit: 1/s, worse: lower, "
+        "tolerance_pct: 5}]\n";
+    static const struct {
+        bool legacy;
+        const char *own; /* the baseline's own value */
+        enum verdict verdict;
+        const char *from;
+        double baseline;
+    } rows[] = {
+        {true, NULL, VERDICT_OK, "/results/rate", 1000},
+        {true, "1200", VERDICT_REGRESSION, NULL, 1200},
+        {false, "1000", VERDICT_OK, NULL, 1000},
+        {false, NULL, VERDICT_NON_COMPARABLE, NULL, 0},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct audit a = {0};
+        struct sides s;
+        const cJSON *row = NULL;
+
+        sides_init_with(&s, yaml);
+        s.path = "p100.json";
+        s.legacy = rows[i].legacy;
+        if (rows[i].own)
+            sides_put_text(s.baseline.report, "/results/served", rows[i].own);
+        sides_put_text(s.current.report, "/results/served", "1000");
+        sides_audit(&s, &a);
+        if (a.verdict != rows[i].verdict) {
+            sides_show(a.document);
+            fail_msg("row %zu: %s", i, verdict_word(a.verdict));
+        }
+        row = pointer_get(a.document, "/comparisons/0");
+        if (rows[i].verdict == VERDICT_NON_COMPARABLE) {
+            assert_int_equal(reasons_of(&a, "NC-METRIC-MISSING"), 1);
+        } else {
+            assert_close(json_get(row, "baseline")->valuedouble, rows[i].baseline, 1e-9);
+            assert_int_equal(json_get(row, "baseline_from") != NULL, rows[i].from != NULL);
+            if (rows[i].from)
+                assert_string_equal(json_get(row, "baseline_from")->valuestring, rows[i].from);
+        }
+        audit_fini(&a);
+        sides_fini(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(informing_metrics_do_not_make_a_comparison),
         cmocka_unit_test(a_missing_metric_is_one_reason),
         cmocka_unit_test(what_informs_may_be_absent),
+        cmocka_unit_test(a_fallback_is_for_inferred_history_only),
         cmocka_unit_test(rows_state_the_limits_that_they_have),
     };
 

@@ -193,6 +193,31 @@ static void kept_documents_name_both_sides(void **state)
     package_free(&base);
 }
 
+/* Sent again, too, it is told what stands against it in its commit's check. */
+static void a_repeated_answer_says_what_stands_against_it(void **state)
+{
+    static const char commit[] = "abcdef0123456789abcdef0123456789abcdef01";
+    struct store_fixture *f = fixture(state);
+    struct package green;
+
+    store_fixture_baseline(f, NULL, NULL);
+    store_fixture_run(f, &(struct package_options){.commit = commit, .probes = 2, .executable = 2},
+                      "REGRESSION", NULL);
+    package_make(&(struct package_options){.commit = commit, .executable = 2}, f->key, &green);
+    for (size_t i = 0; i < 2; i++) {
+        AUTO_JSON cJSON *answer = NULL;
+        struct ingest_result r;
+
+        store_fixture_push(f, &green, &r);
+        assert_int_equal(r.outcome, i == 0 ? INGEST_STORED : INGEST_REPEATED);
+        answer = parsed(r.body, r.body_len);
+        is(answer, "/verdict", "OK");
+        is(answer, "/check/verdict", "REGRESSION");
+        ingest_result_fini(&r);
+    }
+    package_free(&green);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, store_fixture_setup, store_fixture_teardown)
 
 int main(void)
@@ -202,6 +227,7 @@ int main(void)
         T(the_signed_verdict_says_why_and_of_no_commit_when_dirty),
         T(a_diagnostic_run_is_its_own_measure),
         T(kept_documents_name_both_sides),
+        T(a_repeated_answer_says_what_stands_against_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

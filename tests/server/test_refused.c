@@ -94,6 +94,7 @@ static void refusal_says_where_it_stopped(void **state)
         const char *stage, *code;
     } rows[] = {
         {{.lie = PACKAGE_ACCEPTANCE_VALUE}, false, "replay", "IN-ACCEPTANCE"},
+        {{.forge = "/ticket", .forged = "{\"id\":\"t\"}"}, false, "ticket", "IN-TICKET"},
         {{.probes = 1}, true, "ticket", "IN-TICKET"},
     };
     static const struct manage_project tickets = {.tickets = "required"};
