@@ -24,9 +24,14 @@ void source_frame_text(struct digest_state *d, const char *s)
     source_frame(d, s, strlen(s));
 }
 
+bool source_is_oid(const char *s, size_t len)
+{
+    return (len == 40 || len == 64) && text_is_hex(s, len);
+}
+
 static bool copy_oid(const char *s, size_t len, char out[SOURCE_OID_SIZE])
 {
-    if ((len != 40 && len != 64) || !text_is_hex(s, len))
+    if (!source_is_oid(s, len))
         return false;
     memcpy(out, s, len);
     out[len] = '\0';

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/source_frame.h"
+
 #define PATHS_MAX ((size_t) 4 << 20)
 
 void source_list_fini(struct source_list *l)
@@ -37,32 +39,38 @@ static struct source_path *entries_add(struct source_list *l, const char *path, 
     return &l->items[l->n++];
 }
 
-/* "MODE TYPE OID\tPATH" (ls-tree) or "MODE OID STAGE\tPATH" (ls-files -s). */
-static int add_listed(struct source_list *l, char *record, bool head, struct err *e)
+/* "MODE TYPE OID\tPATH" (ls-tree) or "MODE OID STAGE\tPATH" (ls-files -s). One repository has ids
+ * of one length. */
+static int add_listed(struct source_list *l, const char *record, bool head, struct err *e)
 {
-    char *tab = strchr(record, '\t');
-    size_t mode_len = strcspn(record, " ");
-    const char *oid = record + mode_len + 1;
+    size_t mode_len = strcspn(record, " \t");
+    const char *oid = record + mode_len;
+    const char *tab;
+    size_t oid_len;
     struct source_path *x;
 
-    if (!tab || mode_len >= SOURCE_MODE_SIZE)
+    if (head && *oid == ' ')
+        oid += 1 + strcspn(oid + 1, " \t");
+    oid += *oid == ' ' ? 1 : 0;
+    oid_len = strcspn(oid, " \t");
+    tab = strchr(oid + oid_len, '\t');
+    if (mode_len == 0 || mode_len >= SOURCE_MODE_SIZE || !source_is_oid(oid, oid_len) ||
+        (l->n > 0 && l->items[0].oid_len != oid_len) || !tab || !tab[1])
         return err_set(e, ERR_INPUT, "source.list", "git's list of files is malformed");
-    if (head)
-        oid += strcspn(oid, " ") + 1;
     x = entries_add(l, tab + 1, e);
     if (!x)
         return -1;
     memcpy(head ? x->head_mode : x->index_mode, record, mode_len);
-    x->oid_len = strcspn(oid, " \t");
+    x->oid_len = oid_len;
     x->in_head = head;
     x->in_index = !head;
     *(head ? &x->head_oid : &x->index_oid) = oid;
     return 0;
 }
 
-static int add_records(struct source_list *l, struct git_output *o, bool head, struct err *e)
+static int add_records(struct source_list *l, const struct git_output *o, bool head, struct err *e)
 {
-    for (char *p = o->data; p < o->data + o->len; p += strlen(p) + 1)
+    for (const char *p = o->data; p < o->data + o->len; p += strlen(p) + 1)
         if (add_listed(l, p, head, e) < 0)
             return -1;
     return 0;

@@ -1,6 +1,8 @@
 /* Source fingerprints with the real git: what must change them, and what must not. */
 #include "tests/lib/support.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -663,6 +665,74 @@ static void unknown_scheme_is_refused(void **state)
     test_dir_free(dir);
 }
 
+/* A git on PATH that answers `command` with `answer` (printf's format) and leaves the rest to the
+ * real one. */
+static void assert_listing_refused(const char *dir, const char *command, const char *answer)
+{
+    static const char script[] = "#!/bin/sh\n"
+                                 "PATH='%s'\n"
+                                 "case \" $* \" in\n"
+                                 "*' %s '*) printf '%s' ;;\n"
+                                 "*) exec git \"$@\" ;;\n"
+                                 "esac\n";
+    const char *real = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe) */
+    char *bin = test_dir_new();
+    char *program = test_join(bin, "git");
+    char *path = NULL, *text = NULL;
+    struct git g;
+    struct source s = {.scheme = NULL};
+    struct err e = ERR_INIT;
+
+    assert_non_null(real);
+    assert_true(asprintf(&path, "%s:%s", bin, real) > 0);
+    assert_true(asprintf(&text, script, real, command, answer) > 0);
+    test_write_text(bin, "git", text);
+    assert_int_equal(chmod(program, 0755), 0);
+    if (git_open(dir, path, NULL, &g, &e) < 0)
+        fail_msg("%s", e.text);
+    if (source_take(&g, NULL, &s, &e) == 0)
+        fail_msg("%s: taken: %s", command, answer);
+    assert_string_equal(e.text, "git's list of files is malformed");
+    git_close(&g);
+    free(text);
+    free(path);
+    free(program);
+    test_dir_free(bin);
+}
+
+#define OID20 "0123456789abcdef0123"
+#define OID OID20 OID20
+
+static void a_listing_that_git_would_not_print_is_refused(void **state)
+{
+    static const char *const trees[] = {
+        "100644\\tsource.txt\\0",
+        "1\\tsource.txt\\0",
+        "\\tsource.txt\\0",
+        "100644 blob " OID "\\0",
+        "100644 blob\\tsource.txt\\0",
+        "100644 blob \\tsource.txt\\0",
+        "100644 blob " OID20 "\\tsource.txt\\0",
+        "100644 blob " OID "\\t\\0",
+        "100644 blob " OID20 "0123456789ABCDEF0123\\tsource.txt\\0",
+        "1006440000 blob " OID "\\tsource.txt\\0",
+        "160000 commit " OID OID OID OID "\\tsource.txt\\0",
+        "100644 blob " OID "\\ta\\000100644 blob " OID OID20 "0123\\tb\\0",
+    };
+    static const char *const indexes[] = {
+        "100644 0\\tsource.txt\\0", "100644\\tsource.txt\\0", "100644 " OID20 " 0\\tsource.txt\\0",
+        "100644 " OID OID20 "0123 0\\tsource.txt\\0", /* another kind than the tree's */
+    };
+    char *dir = new_repo();
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(trees); i++)
+        assert_listing_refused(dir, "ls-tree", trees[i]);
+    for (size_t i = 0; i < ARRAY_LEN(indexes); i++)
+        assert_listing_refused(dir, "ls-files -s", indexes[i]);
+    test_dir_free(dir);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -686,6 +756,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(seed_scenario_is_reproduced_with_real_git),
         cmocka_unit_test(a_directory_outside_any_repository_is_refused),
         cmocka_unit_test(unknown_scheme_is_refused),
+        cmocka_unit_test(a_listing_that_git_would_not_print_is_refused),
     };
 
     if (argc > 1)
