@@ -124,15 +124,27 @@ static int read_header(struct reader *r, struct err *e)
     return 0;
 }
 
+/* Only what numbers are written with. The bytes end with the cell, not with a NUL. */
+static bool is_number_like(struct cell c)
+{
+    for (size_t i = 0; i < c.len; i++)
+        if (c.p[i] == '\0' || !strchr("-0123456789.eE+", c.p[i]))
+            return false;
+    return true;
+}
+
 static const char *integer_problem(struct cell c)
 {
     static const char *const words[] = {"nan", "inf"};
     double v = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (c.len >= 3 && strncasecmp(c.p + (c.p[0] == '-' || c.p[0] == '+'), words[i], 3) == 0)
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        size_t sign = c.len > 0 && (c.p[0] == '-' || c.p[0] == '+') ? 1 : 0;
+
+        if (c.len >= sign + 3 && strncasecmp(c.p + sign, words[i], 3) == 0)
             return "not_finite";
-    if (c.len > 0 && !num_parse_double(c.p, c.len, &v) && strspn(c.p, "-0123456789.eE+") >= c.len)
+    }
+    if (c.len > 0 && !num_parse_double(c.p, c.len, &v) && is_number_like(c))
         return "not_finite"; /* 1e999 */
     return "not_integer";
 }

@@ -1,5 +1,6 @@
 #include "tests/lib/support.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_in.h"
@@ -34,6 +35,28 @@ static void csv_without_cpu_has_none(void **state)
     assert_int_equal(samples_parse_csv(csv, sizeof csv - 1, &s, &e), 0);
     assert_int_equal(s.n, 1);
     assert_null(s.cpu_pct);
+}
+
+/* The bytes end where they end: nothing behind them is looked at. */
+static void csv_is_read_no_further_than_its_bytes(void **state)
+{
+    static const char *const rows[] = {"1,1e9", "1,-na", "1,na", "1,-", "1,+in", "1e", "1,"};
+    static const char header[] = "t_ms,rss_kib\n";
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        size_t len = strlen(header) + strlen(rows[i]);
+        AUTO_FREE char *bytes = malloc(len);
+        AUTO_SAMPLES struct samples s = {0};
+        const char *problem = NULL;
+        struct err e = ERR_INIT;
+
+        assert_non_null(bytes);
+        memcpy(bytes, header, strlen(header));
+        memcpy(bytes + strlen(header), rows[i], strlen(rows[i]));
+        assert_int_equal(samples_read_csv(bytes, len, &s, &problem, &e), 0);
+        assert_string_not_equal(problem, "");
+    }
 }
 
 static void csv_refuses_malformed_rows(void **state)
@@ -163,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_keeps_integers_and_makes_seconds_and_megabytes),
         cmocka_unit_test(csv_without_cpu_has_none),
+        cmocka_unit_test(csv_is_read_no_further_than_its_bytes),
         cmocka_unit_test(csv_refuses_malformed_rows),
         cmocka_unit_test(csv_is_limited),
         cmocka_unit_test(embedded_objects_become_a_series),
