@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "runner/paths.h"
 
 #define PSEUDO_MAX LIMIT_MIB(1)
@@ -32,9 +34,31 @@ void sysroot_close(struct sysroot *r)
     r->fd = -1;
 }
 
+/* What stands here may be anything (a command line, the name of a product), and records are JSON: a
+ * byte that is no UTF-8 is told as "\\xe9", so that other bytes stay other text. */
+static char *as_utf8(const char *text)
+{
+    AUTO_BUF struct buf b = {.data = NULL};
+    size_t len = strlen(text);
+
+    buf_init(&b, 4 * len + 1); /* a byte becomes four at most */
+    for (size_t i = 0; i < len;) {
+        size_t n = text_utf8_length(text + i, len - i);
+
+        if (n > 0)
+            buf_put(&b, text + i, n);
+        else
+            buf_printf(&b, "\\x%02x", (unsigned) (unsigned char) text[i]);
+        i += n > 0 ? n : 1;
+    }
+    return buf_take(&b, NULL);
+}
+
 char *sysroot_read(const struct sysroot *r, const char *name)
 {
-    return paths_read_pseudo(r->fd, name, PSEUDO_MAX);
+    AUTO_FREE char *text = paths_read_pseudo(r->fd, name, PSEUDO_MAX);
+
+    return text && !text_is_utf8(text, strlen(text)) ? as_utf8(text) : STEAL(text);
 }
 
 static char *trimmed(const char *s, size_t len)
@@ -265,13 +289,31 @@ enum stat_field {
     STAT_FIELDS = 21,
 };
 
+/* A program may call itself anything, and the kernel cuts its name anywhere: '?' for each byte that
+ * is no UTF-8. */
+static void copy_name(char out[PROC_COMM_SIZE], const char *name, size_t len)
+{
+    size_t to = 0;
+
+    for (size_t i = 0; i < len;) {
+        size_t n = text_utf8_length(name + i, len - i);
+        size_t step = n > 0 ? n : 1;
+
+        if (to + step >= PROC_COMM_SIZE)
+            break;
+        memcpy(out + to, n > 0 ? name + i : "?", step);
+        to += step;
+        i += step;
+    }
+    out[to] = '\0';
+}
+
 bool proc_stat_parse(const char *text, struct proc_stat *out)
 {
     const char *open = strchr(text, '(');
     const char *close = strrchr(text, ')');
     uint64_t f[STAT_FIELDS];
     uint64_t pid = 0;
-    size_t len;
 
     if (!open || !close || close < open || close[1] != ' ' || !close[2] || close[3] != ' ' ||
         read_numbers(close + 4, f, STAT_FIELDS) != STAT_FIELDS)
@@ -292,10 +334,7 @@ bool proc_stat_parse(const char *text, struct proc_stat *out)
         .start_ticks = f[STAT_START],
         .rss_pages = f[STAT_RSS],
     };
-    len = (size_t) (close - open - 1);
-    if (len >= sizeof(out->comm))
-        len = sizeof(out->comm) - 1;
-    memcpy(out->comm, open + 1, len);
+    copy_name(out->comm, open + 1, (size_t) (close - open - 1));
     return true;
 }
 

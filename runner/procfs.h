@@ -20,7 +20,7 @@ struct sysroot {
 int sysroot_open(const char *path, struct sysroot *out, struct err *e) MUST_CHECK;
 void sysroot_close(struct sysroot *r);
 /* A small text file ("proc/loadavg"), heap, NULL when absent or unreadable: unknown is a value
- * here. */
+ * here. UTF-8: another byte is told as "\\xe9". */
 char *sysroot_read(const struct sysroot *r, const char *name) MUST_CHECK;
 /* Its first line without white space at the ends; NULL when absent or empty. */
 char *sysroot_line(const struct sysroot *r, const char *name) MUST_CHECK;
@@ -32,9 +32,11 @@ bool sysroot_number(const struct sysroot *r, const char *name, uint64_t *out);
 char *procfs_field(const char *text, const char *key) MUST_CHECK;
 bool procfs_field_number(const char *text, const char *key, uint64_t *out);
 
+#define PROC_COMM_SIZE 32
+
 struct proc_stat {
-    pid_t pid; /* 0 when the text does not begin with a number */
-    char comm[32];
+    pid_t pid;                 /* 0 when the text does not begin with a number */
+    char comm[PROC_COMM_SIZE]; /* UTF-8: '?' for other bytes */
     char state;
     pid_t ppid, session;
     uint64_t minor_faults, major_faults;

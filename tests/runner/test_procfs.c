@@ -40,6 +40,8 @@ static void stat_is_parsed_from_the_last_parenthesis(void **state)
     assert_int_equal(st.rss_pages, 250);
     assert_string_equal(st.comm, "x) R 1 2 (y)");
     assert_true(proc_stat_parse("42 (a name with a newline\n) S" STAT_TAIL, &st));
+    assert_true(proc_stat_parse("42 (caf\xe9 \xc3\xa4\xe2\x82) S" STAT_TAIL, &st));
+    assert_string_equal(st.comm, "caf? \xc3\xa4??"); /* records are JSON */
     assert_false(proc_stat_parse("42 (cut", &st));
     assert_false(proc_stat_parse("42 (cut) S 1 2", &st));
     assert_false(proc_stat_parse("", &st));
@@ -314,6 +316,25 @@ static void an_empty_machine_has_unknown_facts_not_invented_ones(void **state)
     assert_true(cJSON_IsNull(json_get(facts, "os")));
     assert_true(cJSON_IsNull(json_get(facts, "hypervisor")));
     cJSON_Delete(facts);
+    test_dir_free(dir);
+}
+
+static void facts_in_another_encoding_are_told_and_differ(void **state)
+{
+    char *dir = new_machine();
+
+    (void) state;
+    test_write_text(dir, "etc/os-release", "PRETTY_NAME=\"Caf\xe9 OS\"\n");
+    test_write_text(dir, "proc/cmdline", "isolcpus=1 name=\xc3\xa4\xff\n");
+    cJSON *before = facts_of(dir);
+
+    test_write_text(dir, "proc/cmdline", "isolcpus=1 name=\xc3\xa4\xfe\n");
+    cJSON *after = facts_of(dir);
+
+    assert_string_equal(json_text(before, "os", ""), "Caf\\xe9 OS");
+    assert_false(json_equal(before, after));
+    cJSON_Delete(after);
+    cJSON_Delete(before);
     test_dir_free(dir);
 }
 
@@ -733,6 +754,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(processors_behind_an_offline_one_count),
         cmocka_unit_test(what_names_an_installation_is_no_fact),
         cmocka_unit_test(an_empty_machine_has_unknown_facts_not_invented_ones),
+        cmocka_unit_test(facts_in_another_encoding_are_told_and_differ),
         cmocka_unit_test(host_limits_name_what_breaks_them),
         cmocka_unit_test(doctor_names_the_unfit),
         cmocka_unit_test(processes_that_come_and_go_between_two_looks_are_counted),
