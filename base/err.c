@@ -2,40 +2,39 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The length of text[0..len) without a UTF-8 sequence that its end has cut in two. */
-static size_t whole_length(const char *text, size_t len)
+#include "base/text.h"
+
+/* Text that others write as JSON: what is no UTF-8, such as a character that "%.60s" cut in two or
+ * the name of a file, becomes a '?'. */
+static void mend(char text[ERR_TEXT_MAX])
 {
-    size_t back = 0;
+    size_t len = text_whole_length(text, ERR_TEXT_MAX - 1);
+    size_t to = 0;
+    bool broken = false;
 
-    while (back < 3 && back < len) {
-        unsigned char c = (unsigned char) text[len - 1 - back];
-        size_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+    for (size_t i = 0; i < len;) {
+        size_t n = text_utf8_length(text + i, len - i);
 
-        if (c < 0x80)
-            return len;
-        back++;
-        if (c >= 0xc0)
-            return back < need ? len - back : len;
+        if (n == 0 && !broken)
+            text[to++] = '?';
+        memmove(text + to, text + i, n);
+        to += n;
+        broken = n == 0;
+        i += n > 0 ? n : 1;
     }
-    return len;
-}
-
-/* What the vsnprintf-like result `written` left in text. */
-static void cut(char text[ERR_TEXT_MAX], int written)
-{
-    if (written < 0)
-        text[0] = '\0';
-    else if (written >= ERR_TEXT_MAX)
-        text[whole_length(text, ERR_TEXT_MAX - 1)] = '\0';
+    text[to] = '\0';
 }
 
 __attribute__((format(printf, 2, 0))) static void fill(struct err *e, const char *format,
                                                        va_list ap)
 {
-    cut(e->text, vsnprintf(e->text, sizeof(e->text), format, ap));
+    if (vsnprintf(e->text, sizeof(e->text), format, ap) < 0)
+        e->text[0] = '\0';
+    mend(e->text);
 }
 
 int err_set(struct err *e, enum err_kind kind, const char *code, const char *format, ...)
@@ -72,7 +71,7 @@ static void prepend(struct err *e, const char *context)
 
     n = append(joined, n, ": ");
     n = append(joined, n, e->text);
-    joined[n == ERR_TEXT_MAX - 1 ? whole_length(joined, n) : n] = '\0';
+    joined[text_whole_length(joined, n)] = '\0';
     memcpy(e->text, joined, sizeof(joined));
 }
 

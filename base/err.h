@@ -2,7 +2,7 @@
  * err: the one error value. A failing function returns -1 and fills *e once, where the failure
  * happened; callers may add context with err_wrap. Nobody matches on `code` or `text`: the border
  * (exit code, HTTP status) maps `kind`. Not for domain outcomes: those are values.
- * Thread rule: a value, owned by its function.
+ * The text is always UTF-8. Thread rule: a value, owned by its function.
  */
 #pragma once
 
@@ -34,8 +34,8 @@ struct err {
         .kind = ERR_NONE, .code = "", .text = ""                                                   \
     }
 
-/* Fills *e (e may be NULL) and returns -1. Text longer than ERR_TEXT_MAX is cut at a UTF-8 border.
- */
+/* Fills *e (e may be NULL) and returns -1. Text longer than ERR_TEXT_MAX is cut at a UTF-8 border;
+ * bytes of it that are no UTF-8 become '?'. */
 int err_set(struct err *e, enum err_kind kind, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5), cold));
 

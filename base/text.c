@@ -72,6 +72,24 @@ size_t text_utf8_length(const char *s, size_t len)
     return len > 0 ? utf8_sequence((const unsigned char *) s, len) : 0;
 }
 
+size_t text_whole_length(const char *s, size_t max)
+{
+    size_t len = strnlen(s, max);
+    size_t back = 0;
+
+    while (back < 3 && back < len) {
+        unsigned char c = (unsigned char) s[len - 1 - back];
+        size_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+
+        if (c < 0x80)
+            return len;
+        back++;
+        if (c >= 0xc0)
+            return back < need ? len - back : len;
+    }
+    return len;
+}
+
 bool text_is_utf8(const char *s, size_t len)
 {
     size_t i = 0;

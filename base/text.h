@@ -12,6 +12,8 @@
 bool text_is_utf8(const char *s, size_t len); /* RFC 3629: no overlong, no surrogates, ≤ U+10FFFF */
 /* Bytes of the well-formed sequence that s starts with (1 to 4), 0 when it starts with none. */
 size_t text_utf8_length(const char *s, size_t len);
+/* Bytes of s, max at most, without a sequence that max, or an earlier cut, left in two. */
+size_t text_whole_length(const char *s, size_t max);
 /* Bytes that s begins with and that a JSON string holds as they are: printable ASCII (U+007F too)
  * but '"' and '\\'. */
 size_t text_plain_length(const char *s, size_t len);

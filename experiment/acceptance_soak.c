@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/json_in.h"
+#include "base/text.h"
 #include "experiment/phases.h"
 #include "experiment/pointer.h"
 #include "experiment/soak.h"
@@ -13,7 +14,7 @@
 #define REL_TOLERANCE 1e-9
 #define ABS_TOLERANCE 1e-8
 
-enum { ERROR_SIZE = 200 };
+enum { ERROR_SIZE = 200, PATH_SHOWN = 80 };
 
 /* End of the active phase in seconds; false when the report does not tell. */
 static bool find_active_end(const struct checks *c, const cJSON *accept, const cJSON *rules,
@@ -65,8 +66,12 @@ static void explain(const struct checks *c, const cJSON *rules, const struct soa
     } else if (path[0] != '\0' && (!cJSON_IsNumber(reported) ||
                                    !stats_close(reported->valuedouble, soak->theil_sen_per_hour,
                                                 REL_TOLERANCE, ABS_TOLERANCE))) {
+        char shown[PATH_SHOWN + 1];
+
         *passed = false;
-        (void) snprintf(error, ERROR_SIZE, "%.80s is not what the samples give", path);
+        (void) snprintf(shown, sizeof shown, "%s", path); /* cut, it tells */
+        shown[text_whole_length(shown, sizeof shown)] = '\0';
+        (void) snprintf(error, ERROR_SIZE, "%s is not what the samples give", shown); /* fits */
     }
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/text.h"
 #include "experiment/definition.h"
 #include "experiment/pointer.h"
 #include "experiment/yaml_in.h"
@@ -70,6 +71,7 @@ const char *definition_place(const struct definition *d, const char *pointer,
                         n->key ? n->key_line : n->line, n->key ? n->key_column : n->column);
     else
         (void) snprintf(out, DEFINITION_PLACE_SIZE, "%s", pointer);
+    out[text_whole_length(out, DEFINITION_PLACE_SIZE)] = '\0';
     return out;
 }
 

@@ -6,6 +6,8 @@
 #include "base/json_in.h"
 #include "base/quantity.h"
 
+#define NAME_SHOWN 40
+
 static bool breaks_fact(const cJSON *limit, const char *name, const cJSON *facts, char *why,
                         size_t size)
 {
@@ -136,8 +138,10 @@ static void put_names(struct buf *out, const cJSON *others)
     cJSON_ArrayForEach(other, others) {
         const cJSON *name = json_get(other, "name");
 
-        if (cJSON_IsString(name))
-            buf_printf(out, "%s%.40s", n++ > 0 ? ", " : " (", name->valuestring);
+        if (!cJSON_IsString(name))
+            continue;
+        buf_puts(out, n++ > 0 ? ", " : " (");
+        buf_put_cut(out, name->valuestring, NAME_SHOWN);
     }
     if (n > 0)
         buf_putc(out, ')');

@@ -43,6 +43,7 @@ static void warn_name(struct names *n, const char *pointer, const char *before, 
     (void) snprintf(text, sizeof text, "%s '%s', %s%s%s%s", before, name, after,
                     near ? "; did you mean '" : "", near ? near : "",
                     near ? "'?" : ""); /* cut, still tells */
+    text[text_whole_length(text, sizeof text)] = '\0';
     check_warn(n->d, n->doc, n->list, pointer, text);
 }
 

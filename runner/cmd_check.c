@@ -11,6 +11,7 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "experiment/definition.h"
 #include "runner/check_names.h"
 #include "runner/checkout.h"
@@ -18,6 +19,8 @@
 #include "runner/host_limits.h"
 #include "runner/plan.h"
 #include "runner/profiler.h"
+
+#define NAME_SHOWN 300
 
 static int load(const struct cli *c, const struct cli_args *a, struct definition_file *out,
                 char **out_name, struct err *e)
@@ -108,15 +111,24 @@ struct teller {
     cJSON *list;
 };
 
+static const char *cut_name(const char *name, char out[NAME_SHOWN + 1])
+{
+    (void) snprintf(out, NAME_SHOWN + 1, "%s", name); /* cut, it still tells */
+    out[text_whole_length(out, NAME_SHOWN)] = '\0';
+    return out;
+}
+
 static void warn_of_gap(void *context, const struct reach *gap)
 {
     const struct teller *t = context;
+    char report[NAME_SHOWN + 1];
+    char pointer[NAME_SHOWN + 1];
     char text[1024];
 
-    (void) snprintf(text, sizeof text, /* a cut name still tells */
-                    "no report of audit.paths.required is '%.300s': the %s %.300s is never looked "
+    (void) snprintf(text, sizeof text, /* fits */
+                    "no report of audit.paths.required is '%s': the %s %s is never looked "
                     "at there, and no run can be compared",
-                    gap->report, gap->what, gap->pointer);
+                    cut_name(gap->report, report), gap->what, cut_name(gap->pointer, pointer));
     check_warn(t->definition, t->doc, t->list, gap->place, text);
 }
 

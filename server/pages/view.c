@@ -5,9 +5,11 @@
 
 #include "base/clock.h"
 #include "base/json_in.h"
+#include "base/text.h"
 #include "server/pages/view_parts.h"
 
 #define OBJECTS_MAX ((size_t) 200000)
+#define RUN_SHORT 8 /* the random part of a run id */
 
 /* Every object of a document, parents first; found without recursion. */
 struct objects {
@@ -89,7 +91,7 @@ static void add_short(struct view *v, cJSON *o, const char *key, const char *val
         return;
     memcpy(name, key, n);
     memcpy(name + n, "_short", sizeof("_short"));
-    view_format(v, o, name, "%.*s", (int) keep, value);
+    view_format(v, o, name, "%.*s", (int) text_whole_length(value, keep), value);
 }
 
 static void add_stamp(struct view *v, cJSON *o, const char *key, const char *value)
@@ -114,7 +116,8 @@ static void decorate_string(struct view *v, cJSON *o, const char *key, const cha
              strcmp(key, "fingerprint") == 0)
         add_short(v, o, key, value, 12);
     else if (strcmp(key, "run") == 0)
-        view_format(v, o, "run_short", "%s", strlen(value) > 8 ? value + strlen(value) - 8 : value);
+        view_format(v, o, "run_short", "%s",
+                    text_is_run_id(value) ? value + strlen(value) - RUN_SHORT : value);
     else if (strcmp(key, "verdict") == 0)
         view_word(v, o, "v", value);
     else if (strcmp(key, "result") == 0)

@@ -41,6 +41,7 @@ void doc_format(struct json_doc *d, cJSON *parent, const char *key, const char *
     if (vsnprintf(text, sizeof text, format, ap) < 0)
         text[0] = '\0';
     va_end(ap);
+    text[text_whole_length(text, sizeof text)] = '\0';
     json_add_string(d, parent, key, text);
 }
 

@@ -9,6 +9,8 @@
 #include "server/store/doc.h"
 #include "server/store/documents.h"
 
+#define DETAIL_SHOWN 100
+
 /* The last verdicts of a gate, oldest first. */
 static int add_recent(struct json_doc *d, cJSON *parent, struct db *db, int64_t project_id,
                       const char *gate, const char *machine_class, struct err *e)
@@ -151,6 +153,7 @@ static void add_refused(struct gates *g, const struct query *q)
     const char *project = query_get_text(q, ATTEMPT_PROJECT_NAME);
     const char *gate = query_get_text(q, ATTEMPT_GATE);
     const char *machine_class = query_get_text(q, ATTEMPT_CLASS);
+    const char *detail = query_get_text(q, ATTEMPT_DETAIL);
     cJSON *o;
 
     if (g->d->failed || listed(g->list, project, gate, machine_class))
@@ -159,8 +162,8 @@ static void add_refused(struct gates *g, const struct query *q)
     json_add_null(g->d, o, "check");
     json_add_string(g->d, o, "verdict", "INVALID");
     json_add_string(g->d, o, "run_verdict", "INVALID");
-    doc_format(g->d, o, "description", "INVALID %s: %.100s", query_get_text(q, ATTEMPT_CODE),
-               query_get_text(q, ATTEMPT_DETAIL));
+    doc_format(g->d, o, "description", "INVALID %s: %.*s", query_get_text(q, ATTEMPT_CODE),
+               (int) text_whole_length(detail, DETAIL_SHOWN), detail);
     json_add_string(g->d, o, "run", query_get_text(q, ATTEMPT_RUN));
     json_add_string(g->d, o, "commit", query_get_text(q, ATTEMPT_COMMIT));
     doc_time(g->d, o, "at", query_get_int(q, ATTEMPT_AT));

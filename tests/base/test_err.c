@@ -102,6 +102,22 @@ static void long_text_is_cut_at_a_character(void **state)
     }
 }
 
+/* "%.60s" cuts in the middle of a text, and names of files may be anything: what is told is written
+ * as JSON all the same. */
+static void what_is_no_utf8_is_told_by_a_question_mark(void **state)
+{
+    struct err e = ERR_INIT;
+
+    (void) state;
+    (void) err_set(&e, ERR_INPUT, "x", "the key '%.4s' is %s", "ab\xe2\x82\xac", "\xc3\xa4");
+    assert_string_equal(e.text, "the key 'ab?' is \xc3\xa4");
+    (void) err_wrap(&e, "file 'caf\xe9' of %.1s", "\xc3\xa4");
+    assert_string_equal(e.text, "file 'caf?' of : the key 'ab?' is \xc3\xa4");
+    errno = ENOENT;
+    (void) err_errno(&e, "x", "cannot open '\xff\xfe\x80z'");
+    assert_string_equal(e.text, "cannot open '?z': No such file or directory");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +127,7 @@ int main(void)
         cmocka_unit_test(errno_text_names_what_and_why),
         cmocka_unit_test(memory_says_its_kind_and_code),
         cmocka_unit_test(long_text_is_cut_at_a_character),
+        cmocka_unit_test(what_is_no_utf8_is_told_by_a_question_mark),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,6 +297,30 @@ static void glob_knows_the_star(void **state)
         assert_false(text_glob(no[i][0], no[i][1]));
 }
 
+static void whole_length_cuts_no_character(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t max, expected;
+    } cases[] = {
+        {"", 5, 0},
+        {"abc", 5, 3},
+        {"abc", 2, 2},
+        {"ab\xc3\xa4", 4, 4},
+        {"ab\xc3\xa4", 3, 2},
+        {"\xe2\x82\xac\xe2\x82\xac", 6, 6},
+        {"\xe2\x82\xac\xe2\x82\xac", 5, 3},
+        {"\xe2\x82\xac\xe2\x82\xac", 4, 3},
+        {"\xe2\x82\xac", 2, 0},
+        {"a\xf0\x9f\x98\x82", 4, 1},
+        {"a\xe2\x82", 9, 1}, /* cut before */
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_int_equal(text_whole_length(cases[i].text, cases[i].max), cases[i].expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +336,7 @@ int main(void)
         cmocka_unit_test(run_ids_hold_a_real_date),
         cmocka_unit_test(nearest_finds_slips_only),
         cmocka_unit_test(glob_knows_the_star),
+        cmocka_unit_test(whole_length_cuts_no_character),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,6 +183,32 @@ static void signed_lies_are_attempts_of_the_gate(void **state)
     package_free(&p);
 }
 
+/* Wherever a message cuts it: the refusal is answered and kept, and every page that tells of it is
+ * made. */
+static void lies_in_any_script_are_refused_like_others(void **state)
+{
+    struct store_fixture *f = fixture(state);
+    static const char *const leads[] = {"", "a", "ab"};
+    static const struct store_viewer viewer = {.all = true};
+
+    for (size_t i = 0; i < ARRAY_LEN(leads); i++) {
+        AUTO_JSON cJSON *home = NULL;
+        char forged[256];
+        size_t n = (size_t) snprintf(forged, sizeof forged, "[\"%s", leads[i]);
+
+        for (size_t k = 0; k < 60; k++)
+            n += (size_t) snprintf(forged + n, sizeof forged - n, "\xe2\x82\xac");
+        (void) snprintf(forged + n, sizeof forged - n, "\"]"); /* fits */
+        store_fixture_refuse(
+            f, f->key,
+            &(struct package_options){.forge = "/build/rejected_patterns", .forged = forged},
+            "IN-MANIFEST");
+        assert_int_equal(attempts(f, true), i + 1);
+        MUST(doc_home(f->store, &viewer, &home, E));
+        assert_string_equal(text_at(home, "/gates/0/verdict"), "INVALID");
+    }
+}
+
 static void keys_count_at_the_time_of_receipt(void **state)
 {
     struct store_fixture *f = fixture(state);
@@ -712,6 +738,7 @@ int main(void)
         T(diagnostic_and_build_only_runs_have_no_verdict),
         T(unsigned_uploads_touch_no_gate_and_no_commit),
         T(signed_lies_are_attempts_of_the_gate),
+        T(lies_in_any_script_are_refused_like_others),
         T(keys_count_at_the_time_of_receipt),
         T(expired_and_future_keys_are_refused),
         T(evidence_of_elsewhere_is_refused),
