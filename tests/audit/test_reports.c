@@ -154,16 +154,16 @@ static void a_fallback_is_for_inferred_history_only(void **state)
         "      metrics: [{path: /results/served, fallback: /results/rate, unit: 1/s, worse: lower, "
         "tolerance_pct: 5}]\n";
     static const struct {
-        bool legacy;
         const char *own; /* the baseline's own value */
-        enum verdict verdict;
         const char *from;
         double baseline;
+        enum verdict verdict;
+        bool legacy;
     } rows[] = {
-        {true, NULL, VERDICT_OK, "/results/rate", 1000},
-        {true, "1200", VERDICT_REGRESSION, NULL, 1200},
-        {false, "1000", VERDICT_OK, NULL, 1000},
-        {false, NULL, VERDICT_NON_COMPARABLE, NULL, 0},
+        {NULL, "/results/rate", 1000, VERDICT_OK, true},
+        {"1200", NULL, 1200, VERDICT_REGRESSION, true},
+        {"1000", NULL, 1000, VERDICT_OK, false},
+        {NULL, NULL, 0, VERDICT_NON_COMPARABLE, false},
     };
 
     (void) state;
