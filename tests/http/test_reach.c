@@ -234,7 +234,6 @@ static void a_comparison_needs_both_sides(void **state)
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
         AUTO_FREE char *target = NULL;
         AUTO_FREE char *absent = NULL;
-        AUTO_FREE char *at = NULL;
         struct raw_response a;
 
 #pragma GCC diagnostic push

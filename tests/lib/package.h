@@ -56,7 +56,7 @@ struct package_options {
     int confirm;        /* 0: not in the definition */
     int executable;     /* 1: which executable it was */
     int exit_code;
-    int signal; /* the program died of it, so it has no exit code */
+    int signal;         /* the program died of it, so it has no exit code */
     int faults;         /* what the runner found amiss, besides acceptance: the status is FAIL */
     bool faults_untold; /* host.json does not say how many */
     enum package_lie lie;
