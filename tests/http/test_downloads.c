@@ -51,23 +51,23 @@ static void each_download_is_shown_or_saved(void **state)
     const struct {
         const char *pattern, *type, *disposition; /* NULL: it is shown */
     } rows[] = {
-        {"/r/%s/f/run.log", "text/plain; charset=utf-8", NULL},
-        {"/r/%s/f/manifest.json", "text/plain; charset=utf-8", NULL},
-        {"/r/%s/f/samples/process.csv", "text/plain; charset=utf-8", NULL},
-        {"/r/%s/f/" AS_WRITTEN, "application/octet-stream",
+        {"/r/{1}/f/run.log", "text/plain; charset=utf-8", NULL},
+        {"/r/{1}/f/manifest.json", "text/plain; charset=utf-8", NULL},
+        {"/r/{1}/f/samples/process.csv", "text/plain; charset=utf-8", NULL},
+        {"/r/{1}/f/" AS_WRITTEN, "application/octet-stream",
          "attachment; filename=\"50000.json.as-written\""},
-        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/%s/files/" AS_WRITTEN,
+        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/{1}/files/" AS_WRITTEN,
          "application/octet-stream", "attachment; filename=\"50000.json.as-written\""},
-        {"/r/%s/evidence.tar", "application/x-tar", "attachment; filename=\"evidence.tar\""},
-        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/%s/archive", "application/x-tar",
+        {"/r/{1}/evidence.tar", "application/x-tar", "attachment; filename=\"evidence.tar\""},
+        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/{1}/archive", "application/x-tar",
          "attachment; filename=\"evidence.tar\""},
-        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/%s/bundle", "application/x-tar",
-         "attachment; filename=\"cleanrun-%s.tar\""},
-        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/%s/attestation", "application/vnd.dsse+json",
+        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/{1}/bundle", "application/x-tar",
+         "attachment; filename=\"cleanrun-{1}.tar\""},
+        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/{1}/attestation", "application/vnd.dsse+json",
          "attachment; filename=\"evidence.tar.dsse.json\""},
-        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/%s/verdict/attestation",
+        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/{1}/verdict/attestation",
          "application/vnd.dsse+json", "attachment; filename=\"verdict.dsse.json\""},
-        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/%s/verdict", "application/json", NULL},
+        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/{1}/verdict", "application/json", NULL},
     };
     const struct package_options o = {
         .definition = yaml,
@@ -93,12 +93,9 @@ static void each_download_is_shown_or_saved(void **state)
         AUTO_FREE char *type = NULL;
         struct raw_response a;
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        assert_true(asprintf(&target, rows[i].pattern, p.run) > 0);
+        target = test_fill(rows[i].pattern, p.run, NULL);
         if (rows[i].disposition)
-            assert_true(asprintf(&disposition, rows[i].disposition, p.run) > 0);
-#pragma GCC diagnostic pop
+            disposition = test_fill(rows[i].disposition, p.run, NULL);
         raw_ask(l.port, "GET", target, NULL, NULL, 0, &a);
         assert_int_equal(a.status, 200);
         type = raw_header(&a, "Content-Type");

@@ -168,30 +168,30 @@ static void a_run_is_found_under_its_own_project_only(void **state)
 static void private_runs_are_not_there(void **state)
 {
     static const char *const forms[] = {
-        "/r/%1$s",
-        "/r/%1$s.json",
-        "/r/%1$s.txt",
-        "/r/%1$s/evidence.tar",
-        "/r/%1$s/f/manifest.json",
-        "/r/%1$s/vs/b-%2$s",
-        "/r/%1$s/vs/b-%2$s.json",
-        "/r/%1$s/vs/b-%2$s.md",
-        "/r/%1$s/vs/%2$s.txt",
-        "/b/b-%2$s",
-        "/b/b-%2$s.json",
-        "/b/b-%2$s/vs/b-%2$s",
+        "/r/{1}",
+        "/r/{1}.json",
+        "/r/{1}.txt",
+        "/r/{1}/evidence.tar",
+        "/r/{1}/f/manifest.json",
+        "/r/{1}/vs/b-{2}",
+        "/r/{1}/vs/b-{2}.json",
+        "/r/{1}/vs/b-{2}.md",
+        "/r/{1}/vs/{2}.txt",
+        "/b/b-{2}",
+        "/b/b-{2}.json",
+        "/b/b-{2}/vs/b-{2}",
         "/p/" CLOSED "/" UPLOAD_GATE,
         "/p/" CLOSED "/" UPLOAD_GATE ".json",
         "/p/" CLOSED "/" UPLOAD_GATE "/baselines",
         "/p/" CLOSED "/commit/" PACKAGE_COMMIT,
-        "/api/v1/projects/" CLOSED "/runs/%1$s",
-        "/api/v1/projects/" CLOSED "/runs/%1$s/verdict",
-        "/api/v1/projects/" CLOSED "/runs/%1$s/verdict/attestation",
-        "/api/v1/projects/" CLOSED "/runs/%1$s/attestation",
-        "/api/v1/projects/" CLOSED "/runs/%1$s/archive",
-        "/api/v1/projects/" CLOSED "/runs/%1$s/bundle",
-        "/api/v1/projects/" CLOSED "/runs/%1$s/files/manifest.json",
-        "/api/v1/projects/" CLOSED "/compare/%1$s/b-%2$s",
+        "/api/v1/projects/" CLOSED "/runs/{1}",
+        "/api/v1/projects/" CLOSED "/runs/{1}/verdict",
+        "/api/v1/projects/" CLOSED "/runs/{1}/verdict/attestation",
+        "/api/v1/projects/" CLOSED "/runs/{1}/attestation",
+        "/api/v1/projects/" CLOSED "/runs/{1}/archive",
+        "/api/v1/projects/" CLOSED "/runs/{1}/bundle",
+        "/api/v1/projects/" CLOSED "/runs/{1}/files/manifest.json",
+        "/api/v1/projects/" CLOSED "/compare/{1}/b-{2}",
         "/api/v1/projects/" CLOSED "/gates/" UPLOAD_GATE "/baselines",
     };
     struct fixture *f = *state;
@@ -202,10 +202,7 @@ static void private_runs_are_not_there(void **state)
         AUTO_FREE char *vary = NULL;
         struct raw_response a;
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        assert_true(asprintf(&target, forms[i], f->closed_next.run, f->closed.run) > 0);
-#pragma GCC diagnostic pop
+        target = test_fill(forms[i], f->closed_next.run, f->closed.run);
         expect(f, target, NULL, 404);
         expect(f, target, f->stranger, 404);
         expect(f, target, f->all, 200);
@@ -226,8 +223,8 @@ static void private_runs_are_not_there(void **state)
 static void a_comparison_needs_both_sides(void **state)
 {
     static const char *const forms[] = {
-        "/r/%1$s/vs/b-%2$s", "/r/%1$s/vs/%2$s",     "/r/%1$s/vs/%2$s.md",
-        "/r/%2$s/vs/%1$s",   "/b/b-%1$s/vs/b-%2$s", "/b/b-%1$s/vs/%2$s",
+        "/r/{1}/vs/b-{2}", "/r/{1}/vs/{2}",     "/r/{1}/vs/{2}.md",
+        "/r/{2}/vs/{1}",   "/b/b-{1}/vs/b-{2}", "/b/b-{1}/vs/{2}",
     };
     struct fixture *f = *state;
 
@@ -236,11 +233,8 @@ static void a_comparison_needs_both_sides(void **state)
         AUTO_FREE char *absent = NULL;
         struct raw_response a;
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        assert_true(asprintf(&target, forms[i], f->open->run, f->closed.run) > 0);
-        assert_true(asprintf(&absent, forms[i], f->open->run, "20261129T141502Z-9c1e07ab") > 0);
-#pragma GCC diagnostic pop
+        target = test_fill(forms[i], f->open->run, f->closed.run);
+        absent = test_fill(forms[i], f->open->run, "20261129T141502Z-9c1e07ab");
         ask(f, target, NULL, 404, &a);
         assert_null(strstr(a.body, f->closed.run + 17)); /* nor is it named */
         assert_null(strstr(a.body, "another project"));

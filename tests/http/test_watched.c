@@ -118,23 +118,20 @@ static void a_kept_answer_falls_with_the_runs_archive(void **state)
     static const struct {
         const char *pattern, *word;
     } rows[] = {
-        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/%1$s/verdict", "\"verdict\": \"INVALID\""},
-        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/%1$s", "\"verdict\": \"INVALID\""},
-        {"/r/%1$s", "DAMAGED"},
-        {"/r/%1$s/vs/b-%2$s", "INVALID"},
-        {"/r/%1$s/vs/b-%2$s.json", "\"verdict\": \"INVALID\""},
-        {"/r/%1$s/vs/b-%2$s.md", "INVALID"},
-        {"/api/v1/projects/" UPLOAD_PROJECT "/compare/%1$s/b-%2$s", "\"verdict\": \"INVALID\""},
+        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/{1}/verdict", "\"verdict\": \"INVALID\""},
+        {"/api/v1/projects/" UPLOAD_PROJECT "/runs/{1}", "\"verdict\": \"INVALID\""},
+        {"/r/{1}", "DAMAGED"},
+        {"/r/{1}/vs/b-{2}", "INVALID"},
+        {"/r/{1}/vs/b-{2}.json", "\"verdict\": \"INVALID\""},
+        {"/r/{1}/vs/b-{2}.md", "INVALID"},
+        {"/api/v1/projects/" UPLOAD_PROJECT "/compare/{1}/b-{2}", "\"verdict\": \"INVALID\""},
     };
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         AUTO_FREE char *target = NULL;
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        assert_true(asprintf(&target, rows[i].pattern, f->run.run, f->base.run) > 0);
-#pragma GCC diagnostic pop
+        target = test_fill(rows[i].pattern, f->run.run, f->base.run);
         falls(f, target, &f->run, rows[i].word);
     }
 }

@@ -52,6 +52,27 @@ char *test_join(const char *dir, const char *name)
     return path;
 }
 
+char *test_fill(const char *pattern, const char *one, const char *two)
+{
+    char *out = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&out, &len);
+
+    if (!f)
+        GIVE_UP("no memory");
+    for (const char *p = pattern; *p; p++) {
+        if (strncmp(p, "{1}", 3) != 0 && strncmp(p, "{2}", 3) != 0) {
+            fputc(*p, f);
+            continue;
+        }
+        fputs(p[1] == '1' ? one : two, f);
+        p += 2;
+    }
+    if (fclose(f) != 0)
+        GIVE_UP("no memory");
+    return out;
+}
+
 char *test_path(const char *relative)
 {
     return test_join(test_source_root(), relative);

@@ -44,6 +44,9 @@ char *test_dir_new(void);
 void test_dir_free(char *path); /* accepts NULL */
 /* "<dir>/<name>" */
 char *test_join(const char *dir, const char *name);
+/* The pattern with each {1} and {2} replaced; two NULL where the pattern has no {2}. Caller frees.
+ */
+char *test_fill(const char *pattern, const char *one, const char *two);
 /* Creates or replaces <dir>/<name>; missing folders on the way are made. */
 void test_write(const char *dir, const char *name, const void *bytes, size_t len);
 void test_write_text(const char *dir, const char *name, const char *text);
