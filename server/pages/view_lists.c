@@ -100,7 +100,8 @@ static void add_reviews(struct view *v, cJSON *baseline)
 void view_reviewed(struct view *v, cJSON *baseline)
 {
     add_reviews(v, baseline);
-    view_time(v, baseline, "revoked_t", view_str(baseline, "revoked_since"));
+    if (view_str(baseline, "revoked_since")[0])
+        view_time(v, baseline, "revoked_t", view_str(baseline, "revoked_since"));
     json_add_bool(&v->doc, baseline, "judges",
                   view_flag(baseline, "current") && !view_flag(baseline, "damaged") &&
                       !view_str(baseline, "revoked_since")[0]);

@@ -109,6 +109,25 @@ static struct private_key *second_runner(struct live *l, const char *machine_cla
     return key;
 }
 
+/* The baseline's own page: only a revoked one's says so. */
+static void expect_page(const struct live *l, const char *base, const char *form, const char *words,
+                        bool there)
+{
+    struct raw_response r;
+    char *target = NULL;
+    char *body;
+
+    assert_true(asprintf(&target, "/b/b-%s%s", base, form) > 0);
+    raw_ask(l->port, "GET", target, "", NULL, 0, &r);
+    assert_int_equal(r.status, 200);
+    body = strndup(r.body, r.body_len);
+    assert_non_null(body);
+    assert_int_equal(strstr(body, words) != NULL, there);
+    free(body);
+    raw_response_fini(&r);
+    free(target);
+}
+
 /* Judged by a run that another key signed, which was revoked afterwards. */
 static void every_form_says_that_nobody_judged(void **state)
 {
@@ -136,6 +155,7 @@ static void every_form_says_that_nobody_judged(void **state)
     package_make(&(struct package_options){.executable = 2}, key, &run);
     push(&l, u, &run);
     (void) snprintf(id, sizeof id, "/vs/b-%s", base->run);
+    expect_page(&l, base->run, "", "key is revoked", false);
     /* an address of its own: an answer may be kept for the moment until the server sees a change */
     expect(&l, run.run, ".json", (const char *const[]){"\"verdict\": \"OK\"", NULL}, why);
     assert_int_equal(live_admin(&l, revoke, NULL), 0);
@@ -143,6 +163,8 @@ static void every_form_says_that_nobody_judged(void **state)
            (const char *const[]){"NON_COMPARABLE", "NC-BASELINE-NONE", why,
                                  "No number below counts", "baseline approve", NULL},
            "Nothing to do");
+    expect_page(&l, base->run, ".txt", "KEY REVOKED SINCE 2020-01-01", true);
+    expect_page(&l, base->run, ".json", "\"revoked_since\": \"2020-01-01", true);
     (void) snprintf(vs, sizeof vs, "%s.txt", id);
     expect(&l, run.run, vs,
            (const char *const[]){"!= NON_COMPARABLE", "NC-BASELINE-NONE", why,
