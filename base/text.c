@@ -90,6 +90,15 @@ size_t text_whole_length(const char *s, size_t max)
     return len;
 }
 
+const char *text_copy(char *out, size_t size, const char *s)
+{
+    size_t len = text_whole_length(s, size - 1);
+
+    memcpy(out, s, len);
+    out[len] = '\0';
+    return out;
+}
+
 bool text_is_utf8(const char *s, size_t len)
 {
     size_t i = 0;

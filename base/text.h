@@ -14,6 +14,8 @@ bool text_is_utf8(const char *s, size_t len); /* RFC 3629: no overlong, no surro
 size_t text_utf8_length(const char *s, size_t len);
 /* Bytes of s, max at most, without a sequence that max, or an earlier cut, left in two. */
 size_t text_whole_length(const char *s, size_t max);
+/* Copies as much of s as fits with its NUL, whole sequences only. Returns out. */
+const char *text_copy(char *out, size_t size, const char *s);
 /* Bytes that s begins with and that a JSON string holds as they are: printable ASCII (U+007F too)
  * but '"' and '\\'. */
 size_t text_plain_length(const char *s, size_t len);

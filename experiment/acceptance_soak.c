@@ -69,9 +69,8 @@ static void explain(const struct checks *c, const cJSON *rules, const struct soa
         char shown[PATH_SHOWN + 1];
 
         *passed = false;
-        (void) snprintf(shown, sizeof shown, "%s", path); /* cut, it tells */
-        shown[text_whole_length(shown, sizeof shown)] = '\0';
-        (void) snprintf(error, ERROR_SIZE, "%s is not what the samples give", shown); /* fits */
+        (void) snprintf(error, ERROR_SIZE, "%s is not what the samples give",
+                        text_copy(shown, sizeof shown, path)); /* fits */
     }
 }
 

@@ -111,13 +111,6 @@ struct teller {
     cJSON *list;
 };
 
-static const char *cut_name(const char *name, char out[NAME_SHOWN + 1])
-{
-    (void) snprintf(out, NAME_SHOWN + 1, "%s", name); /* cut, it still tells */
-    out[text_whole_length(out, NAME_SHOWN)] = '\0';
-    return out;
-}
-
 static void warn_of_gap(void *context, const struct reach *gap)
 {
     const struct teller *t = context;
@@ -128,7 +121,8 @@ static void warn_of_gap(void *context, const struct reach *gap)
     (void) snprintf(text, sizeof text, /* fits */
                     "no report of audit.paths.required is '%s': the %s %s is never looked "
                     "at there, and no run can be compared",
-                    cut_name(gap->report, report), gap->what, cut_name(gap->pointer, pointer));
+                    text_copy(report, sizeof report, gap->report), gap->what,
+                    text_copy(pointer, sizeof pointer, gap->pointer));
     check_warn(t->definition, t->doc, t->list, gap->place, text);
 }
 

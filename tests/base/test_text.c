@@ -321,6 +321,21 @@ static void whole_length_cuts_no_character(void **state)
         assert_int_equal(text_whole_length(cases[i].text, cases[i].max), cases[i].expected);
 }
 
+static void copy_keeps_whole_characters_that_fit(void **state)
+{
+    char out[6];
+
+    (void) state;
+    assert_string_equal(text_copy(out, sizeof out, "ab"), "ab");
+    assert_string_equal(text_copy(out, sizeof out,
+                                  "a\xe2\x82\xac"
+                                  "b"),
+                        "a\xe2\x82\xac"
+                        "b");
+    assert_string_equal(text_copy(out, sizeof out, "abc\xe2\x82\xac"), "abc");
+    assert_string_equal(text_copy(out, 1, "ab"), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +352,7 @@ int main(void)
         cmocka_unit_test(nearest_finds_slips_only),
         cmocka_unit_test(glob_knows_the_star),
         cmocka_unit_test(whole_length_cuts_no_character),
+        cmocka_unit_test(copy_keeps_whole_characters_that_fit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
