@@ -114,6 +114,18 @@ int definition_parse(const char *bytes, size_t len, struct definition *out, stru
     return rc;
 }
 
+struct definition definition_judging(const struct definition *run,
+                                     const struct definition *reviewed)
+{
+    struct definition d = *run;
+
+    d.policy = reviewed->policy;
+    d.policy_digest = reviewed->policy_digest;
+    d.document = reviewed->document;
+    d.notes = reviewed->notes;
+    return d;
+}
+
 void definition_fini(struct definition *d)
 {
     free(d->gate);

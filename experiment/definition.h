@@ -42,6 +42,11 @@ struct definition {
     struct digest policy_digest;
 };
 
+/* The policy that was reviewed on the experiment that was run: what judges a run. Borrows from
+ * both; not to be freed. */
+struct definition definition_judging(const struct definition *run,
+                                     const struct definition *reviewed);
+
 struct definition_file {
     struct definition *gates; /* in file order */
     size_t n;

@@ -79,13 +79,9 @@ static int write_markdown(const struct finish *f, struct err *e)
 static int judge_reviewed(struct finish *f, struct audit_input *in, struct err *e)
 {
     const struct definition *reviewed = &f->run->reference.definition;
-    struct definition d = *f->run->definition;
+    struct definition d = definition_judging(f->run->definition, reviewed);
 
     f->reviewed.differs = true;
-    d.policy = reviewed->policy;
-    d.policy_digest = reviewed->policy_digest;
-    d.document = reviewed->document;
-    d.notes = reviewed->notes;
     if (finish_accept(f, &d, &f->reviewed.acceptance, e) < 0)
         return err_wrap(e, "the reviewed policy");
     f->reviewed.has_acceptance = true;

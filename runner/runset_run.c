@@ -331,17 +331,13 @@ int runset_run_reviewed(const struct runset_run *r, const char **out_word, struc
                         struct err *e)
 {
     const struct definition *reviewed = &r->reference.definition;
-    struct definition d = r->definition;
+    struct definition d = definition_judging(&r->definition, reviewed);
     struct audit a = {.document = NULL};
 
     *out_word = NULL;
     if (!r->audit || !r->reference.present ||
         digest_equal(&r->definition.policy_digest, &reviewed->policy_digest))
         return 0;
-    d.policy = reviewed->policy;
-    d.policy_digest = reviewed->policy_digest;
-    d.document = reviewed->document;
-    d.notes = reviewed->notes;
     if (audit_by(r, reviewed, &a, e) < 0)
         return distrust(e);
     *out_word = verdict_word(a.verdict);

@@ -345,21 +345,6 @@ static int add_status_checks(const struct package *p, cJSON *acceptance, struct 
                : err_memory(e, "judge.memory");
 }
 
-/* The reviewed policy on the experiment that was run; when both are the reviewed ones this is the
- * reviewed definition. */
-static struct definition judging(const struct package *p, const struct judge_baseline *baseline)
-{
-    struct definition d = p->side.definition;
-
-    if (baseline) {
-        d.policy = baseline->side->definition.policy;
-        d.policy_digest = baseline->side->definition.policy_digest;
-        d.document = baseline->side->definition.document;
-        d.notes = baseline->side->definition.notes;
-    }
-    return d;
-}
-
 static int add_policy(const struct package *p, const struct judge_baseline *baseline, cJSON **out,
                       struct err *e)
 {
@@ -444,7 +429,8 @@ int judge_run(const struct package *p, const char *evidence_hex,
     if (!verdict)
         baseline =
             NULL; /* a diagnostic run is measured by its own definition and compared with nothing */
-    policy = judging(p, baseline);
+    policy = baseline ? definition_judging(&p->side.definition, &baseline->side->definition)
+                      : p->side.definition;
     if (m->status != MANIFEST_BUILD_ONLY && (verdict || p->report)) {
         struct acceptance a = {.document = NULL};
 
