@@ -101,20 +101,16 @@ static int check_fit(const struct store_run *run, const struct manage_review *r,
     return 0;
 }
 
+/* As it is inside the transaction: the key may have been revoked since the run was looked at. */
 static int check_runner(struct db *d, const struct store_run *run, struct err *e)
 {
-    AUTO_QUERY struct query q = query_begin(d, SQL_RUN_GET);
-    AUTO_QUERY struct query runner = query_begin(d, SQL_RUNNER_GET);
+    AUTO_STORE_RUN struct store_run now = {.id = 0};
 
-    query_text(&q, run->run);
-    if (query_one(&q, "such run", e) < 0)
+    if (store_run_read(d, run->run, &now, e) < 0)
         return -1;
-    query_text(&runner, query_get_text(&q, RUN_RUNNER));
-    if (query_one(&runner, "such runner", e) < 0)
-        return -1;
-    if (query_get_int(&runner, 4) != 0 && run->received_us >= query_get_int(&runner, 4))
-        return refuse(e, run->run, "its runner's key was revoked before it was received");
-    return 0;
+    return now.revoked_us
+               ? refuse(e, run->run, "its runner's key was revoked before it was received")
+               : 0;
 }
 
 /* The baseline that judges, or with SQL_BASELINE_RETIRED_LAST the one that did; "": none. */

@@ -27,19 +27,19 @@ const char sql_migration_list[] =
 const char sql_migration_add[] =
     "INSERT INTO schema_migrations (number, name, sha256, applied_us) VALUES (?, ?, ?, ?)";
 
-/* A run that was received after its runner's key was revoked is no answer any more (needs runners
- * n). */
-#define REVOKED "(n.revoked_since_us > 0 AND r.received_us >= n.revoked_since_us)"
+/* What a run answers now depends on who signed it and, where it has one, its baseline. */
+#define WITH_SIGNERS                                                                               \
+    " JOIN runners n ON n.id = r.runner LEFT JOIN baselines jb ON jb.id = r.baseline"              \
+    " LEFT JOIN runs jr ON jr.id = jb.run LEFT JOIN runners jn ON jn.id = jr.runner "
+/* A run that was received after its runner's key was revoked is no answer any more. */
+#define REVOKED_BEFORE(run, runner)                                                                \
+    "(" runner ".revoked_since_us > 0 AND " run ".received_us >= " runner ".revoked_since_us)"
+#define REVOKED REVOKED_BEFORE("r", "n")
 /* Nor is one whose stored evidence was found damaged. */
 #define DAMAGED "EXISTS (SELECT 1 FROM damage x WHERE x.sha256 = r.archive)"
-/* Since when the key behind its baseline is revoked, where the baseline's run was received after
- * that; else NULL. */
-#define JUDGE_REVOKED                                                                              \
-    "(SELECT jn.revoked_since_us FROM baselines jb JOIN runs jr ON jr.id = jb.run"                 \
-    " JOIN runners jn ON jn.id = jr.runner WHERE jb.id = r.baseline"                               \
-    " AND jn.revoked_since_us > 0 AND jr.received_us >= jn.revoked_since_us)"
-/* What such a baseline said of a change is no answer either. */
-#define UNJUDGED "r.verdict IN ('OK', 'REGRESSION') AND " JUDGE_REVOKED " IS NOT NULL"
+/* Nor is what a baseline that came from such a run said of a change. */
+#define JUDGE_REVOKED REVOKED_BEFORE("jr", "jn")
+#define UNJUDGED "r.verdict IN ('OK', 'REGRESSION') AND " JUDGE_REVOKED
 #define VERDICT_NOW                                                                                \
     "CASE WHEN r.verdict IS NOT NULL AND (" REVOKED " OR " DAMAGED                                 \
     ") THEN 'INVALID' WHEN " UNJUDGED " THEN 'NON_COMPARABLE' ELSE r.verdict END"
@@ -56,9 +56,9 @@ const char sql_migration_add[] =
     " r.archive_size, r.keyid, r.started_us, r.finished_us, r.received_us, " VERDICT_NOW           \
     ", " DESCRIPTION_NOW ", r.baseline,"                                                           \
     " r.executable, n.name, r.experiment, r.policy, CASE WHEN " REVOKED                            \
-    " THEN n.revoked_since_us ELSE 0 END, " DAMAGED ", r.verdict, r.fingerprint, " JUDGE_REVOKED
-#define RUN_FROM                                                                                   \
-    " FROM runs r JOIN projects p ON p.id = r.project JOIN runners n ON n.id = r.runner "
+    " THEN n.revoked_since_us ELSE 0 END, " DAMAGED                                                \
+    ", r.verdict, r.fingerprint, CASE WHEN " JUDGE_REVOKED " THEN jn.revoked_since_us ELSE 0 END"
+#define RUN_FROM " FROM runs r JOIN projects p ON p.id = r.project" WITH_SIGNERS
 
 #define BASELINE_COLUMNS                                                                           \
     "b.id, b.project, p.name, p.private, b.gate, b.class, r.run, b.commit_id, b.legacy, "          \
@@ -221,8 +221,8 @@ static const struct sql_statement statements[SQL_MAX] = {
     [SQL_RUNS_OF_CHECK] =
         {"SELECT r.gate, r.class, r.run, " VERDICT_NOW ", " DESCRIPTION_NOW
          ", r.received_us, r.baseline, r.executable,"
-         " NOT r.dirty, r.verdict = 'REGRESSION' AND NOT " REVOKED
-         " FROM runs r JOIN runners n ON n.id = r.runner WHERE r.project = ?1 AND r.commit_id = ?2"
+         " NOT r.dirty, r.verdict = 'REGRESSION' AND NOT " REVOKED " FROM runs r" WITH_SIGNERS
+         "WHERE r.project = ?1 AND r.commit_id = ?2"
          " AND (?3 IS NULL OR (r.gate = ?3 AND r.class = ?4)) AND r.mode = 'clean'"
          " AND r.verdict IS NOT NULL ORDER BY r.id",
          false},
@@ -231,9 +231,8 @@ static const struct sql_statement statements[SQL_MAX] = {
                                 " AND r.mode = 'clean' AND r.verdict IS NOT NULL ORDER BY r.id",
                                 false},
     [SQL_RUNS_OF_ATTEMPT] =
-        {"SELECT r.run, " VERDICT_NOW
-         ", r.received_us FROM runs r JOIN runners n ON n.id = r.runner"
-         " WHERE r.project = ? AND r.gate = ?"
+        {"SELECT r.run, " VERDICT_NOW ", r.received_us FROM runs r" WITH_SIGNERS
+         "WHERE r.project = ? AND r.gate = ?"
          " AND r.class = ? AND r.commit_id = ? AND r.mode = 'clean' AND r.verdict IS NOT NULL"
          " ORDER BY r.id",
          false},
@@ -243,7 +242,7 @@ static const struct sql_statement statements[SQL_MAX] = {
                          " AND (?3 IS NULL OR r.project = ?3) ORDER BY p.name, r.gate, r.class",
                          false},
     [SQL_RUNS_RECENT] =
-        {"SELECT " VERDICT_NOW " FROM runs r JOIN runners n ON n.id = r.runner WHERE r.project = ?"
+        {"SELECT " VERDICT_NOW " FROM runs r" WITH_SIGNERS "WHERE r.project = ?"
          " AND r.gate = ? AND r.class = ?"
          " AND r.mode = 'clean' AND r.verdict IS NOT NULL ORDER BY r.id DESC LIMIT ?",
          false},
@@ -277,8 +276,8 @@ static const struct sql_statement statements[SQL_MAX] = {
     [SQL_METRICS_OF_GATE] =
         {"SELECT r.run, m.path, m.metric, m.value, " VERDICT_NOW
          ", r.experiment, r.baseline, r.received_us FROM runs r JOIN metrics m"
-         " ON m.run = r.id JOIN runners n ON n.id = r.runner"
-         " WHERE r.project = ?1 AND r.gate = ?2 AND r.class = ?3 AND r.mode = 'clean' AND r.id IN"
+         " ON m.run = r.id" WITH_SIGNERS
+         "WHERE r.project = ?1 AND r.gate = ?2 AND r.class = ?3 AND r.mode = 'clean' AND r.id IN"
          " (SELECT id FROM runs WHERE project = ?1 AND gate = ?2 AND class = ?3 AND mode = 'clean'"
          " AND verdict IS NOT NULL ORDER BY id DESC LIMIT ?4) ORDER BY r.id, m.path, m.metric",
          false},
@@ -379,9 +378,8 @@ static const struct sql_statement statements[SQL_MAX] = {
                      " (SELECT count(*) FROM attempts), (SELECT count(*) FROM blobs),"
                      " (SELECT coalesce(sum(size), 0) FROM blobs)",
                      false},
-    [SQL_FIGURE_VERDICTS] = {"SELECT " VERDICT_NOW
-                             " AS v, count(*) FROM runs r JOIN runners n ON n.id = r.runner"
-                             " WHERE r.verdict IS NOT NULL GROUP BY v",
+    [SQL_FIGURE_VERDICTS] = {"SELECT " VERDICT_NOW " AS v, count(*) FROM runs r" WITH_SIGNERS
+                             "WHERE r.verdict IS NOT NULL GROUP BY v",
                              false},
 };
 
