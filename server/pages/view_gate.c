@@ -52,7 +52,7 @@ static void add_histories(struct view *v, cJSON *root, cJSON *history)
 
 /* How many baselines a class has, by what keeps them from judging. */
 struct tally {
-    size_t n, current, fallen, damaged, revoked, legacy, retired, superseded;
+    size_t n, current, judging, damaged, revoked, legacy, retired, superseded;
 };
 
 static struct tally count_baselines(const cJSON *baselines, const char *class_or_null)
@@ -68,7 +68,7 @@ static struct tally count_baselines(const cJSON *baselines, const char *class_or
         t.current += current;
         t.damaged += current && view_flag(b, "damaged");
         t.revoked += current && view_str(b, "revoked_since")[0];
-        t.fallen += current && (view_flag(b, "damaged") || view_str(b, "revoked_since")[0]);
+        t.judging += view_flag(b, "judges");
         t.legacy += !current && view_flag(b, "legacy");
         t.retired += !current && !view_flag(b, "legacy") && json_get(b, "retired") &&
                      !cJSON_IsNull(json_get(b, "retired"));
@@ -116,7 +116,7 @@ static void name_unjudged(struct view *v, cJSON *because, const cJSON *rows, con
         const char *machine_class = view_str(r, "class");
         struct tally t = count_baselines(baselines, machine_class);
 
-        if (machine_class[0] && t.current == t.fallen && !is_named(because, machine_class))
+        if (machine_class[0] && t.judging == 0 && !is_named(because, machine_class))
             add_because(v, because, machine_class, t);
     }
 }
@@ -146,7 +146,7 @@ static void add_no_judge(struct view *v, cJSON *root)
 
     if (all.n > 0)
         name_unjudged(v, because, runs, baselines);
-    if (all.current == all.fallen)
+    if (all.judging == 0)
         name_unjudged(v, because, baselines, baselines);
     for (cJSON *b = view_first(because); b; b = view_next(b))
         json_add_string(&v->doc, b, "sep", view_next(b) ? ";" : ".");
@@ -169,8 +169,8 @@ void view_gate(struct view *v, cJSON *root)
         json_add_bool(&v->doc, r, "diagnostic", strcmp(view_str(r, "mode"), "clean") != 0);
     }
     add_histories(v, root, history);
-    add_no_judge(v, root);
     view_reviews(v, root);
+    add_no_judge(v, root);
     view_definition(v, view_get(root, "definition"));
     json_add_bool(&v->doc, root, "has_baselines", view_count(baselines) > 0);
     json_add_bool(&v->doc, root, "has_runs", view_count(runs) > 0);
