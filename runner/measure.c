@@ -61,7 +61,7 @@ static int on_sample(void *context, uint64_t missed, struct err *e)
     (void) e;
     pace_tick(p->pace, now, own_cpu_ns());
     sampler_take(p->sampler, (now - p->start_ns) / NS_PER_MS);
-    interference_tick(p->interference, clock_monotonic_ns());
+    interference_tick(p->interference, now);
     return 0;
 }
 
