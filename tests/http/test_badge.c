@@ -27,16 +27,10 @@ static void badge_is(const struct live *l, const char *word, const char *colour)
 static void push(struct live *l, const struct uploads *u, const struct package_options *o,
                  char run[32])
 {
-    struct raw_response a;
     struct package p;
 
     package_make(o, uploads_key(u), &p);
-    upload_archive(l, u, UPLOAD_PROJECT, &p, &a);
-    assert_int_equal(a.status, 201);
-    raw_response_fini(&a);
-    upload_statement(l, u, UPLOAD_PROJECT, UPLOAD_GATE, &p, &a);
-    assert_int_equal(a.status, 201);
-    raw_response_fini(&a);
+    upload_package(l, u, &p);
     (void) snprintf(run, 32, "%s", p.run);
     package_free(&p);
 }
@@ -77,13 +71,7 @@ static void the_badge_is_the_newest_verdict(void **state)
     badge_is(&l, "no data", "#57606a");
     push(&l, u, &(struct package_options){.executable = 1}, run);
     badge_is(&l, "NON_COMPARABLE", "#7a4700");
-    {
-        const char *const approve[] = {
-            "baseline",  "approve",    run, "--project", UPLOAD_PROJECT, "--gate",
-            UPLOAD_GATE, "--reviewer", "r", "--reason",  "first",        NULL};
-
-        assert_int_equal(live_admin(&l, approve, NULL), 0);
-    }
+    upload_approve(&l, run);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         push(&l, u, &rows[i].o, run);
         badge_is(&l, rows[i].word, rows[i].colour);

@@ -27,18 +27,6 @@ static const char yaml[] =
     "      paths: {required: [" PACKAGE_REPORT "]}\n"
     "      metrics: [{path: /results/rate, unit: 1/s, worse: lower, tolerance_pct: 1}]\n";
 
-static void push(struct live *l, const struct uploads *u, const struct package *p)
-{
-    struct raw_response a;
-
-    upload_archive(l, u, UPLOAD_PROJECT, p, &a);
-    assert_int_equal(a.status, 201);
-    raw_response_fini(&a);
-    upload_statement(l, u, UPLOAD_PROJECT, UPLOAD_GATE, p, &a);
-    assert_int_equal(a.status, 201);
-    raw_response_fini(&a);
-}
-
 static void same(const char *target, const char *header, const char *got, const char *wanted)
 {
     if (wanted ? !got || strcmp(got, wanted) != 0 : got != NULL)
@@ -85,7 +73,7 @@ static void each_download_is_shown_or_saved(void **state)
     u = uploads_new(&l);
     live_start(&l, NULL);
     package_make(&o, uploads_key(u), &p);
-    push(&l, u, &p);
+    upload_package(&l, u, &p);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         AUTO_FREE char *target = NULL;
         AUTO_FREE char *disposition = NULL;
@@ -139,7 +127,7 @@ static void a_bundle_holds_what_verifies_it(void **state)
         struct package p;
 
         package_make(&options[i], uploads_key(u), &p);
-        push(&l, u, &p);
+        upload_package(&l, u, &p);
         assert_true(asprintf(&target, "/api/v1/projects/" UPLOAD_PROJECT "/runs/%s/bundle", p.run) >
                     0);
         raw_ask(l.port, "GET", target, NULL, NULL, 0, &a);

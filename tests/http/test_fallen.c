@@ -6,27 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void push(struct live *l, const struct uploads *u, const struct package *p)
-{
-    struct raw_response r;
-
-    upload_archive(l, u, UPLOAD_PROJECT, p, &r);
-    assert_int_equal(r.status, 201);
-    raw_response_fini(&r);
-    upload_statement(l, u, UPLOAD_PROJECT, UPLOAD_GATE, p, &r);
-    assert_int_equal(r.status, 201);
-    raw_response_fini(&r);
-}
-
-static void approve(struct live *l, const char *run)
-{
-    const char *const argv[] = {"baseline", "approve",   run,          "--project", UPLOAD_PROJECT,
-                                "--gate",   UPLOAD_GATE, "--reviewer", "r",         "--reason",
-                                "first",    NULL};
-
-    assert_int_equal(live_admin(l, argv, NULL), 0);
-}
-
 static void expect(const struct live *l, const char *run, const char *suffix,
                    const char *const wanted[], const char *absent)
 {
@@ -69,9 +48,9 @@ static void every_form_says_in_key(void **state)
     live_start(&l, NULL);
     base = uploads_package(u, 0, 0);
     run = uploads_package(u, 1, 0);
-    push(&l, u, base);
-    approve(&l, base->run);
-    push(&l, u, run);
+    upload_package(&l, u, base);
+    upload_approve(&l, base->run);
+    upload_package(&l, u, run);
     assert_int_equal(live_admin(&l, revoke, &told), 0);
     (void) snprintf(vs, sizeof vs, "baseline retire b-%s --project " UPLOAD_PROJECT, base->run);
     if (!strstr(told, vs) || !strstr(told, "judges nobody any more"))
@@ -149,11 +128,11 @@ static void every_form_says_that_nobody_judged(void **state)
     u = uploads_new(&l);
     live_start(&l, NULL);
     base = uploads_package(u, 0, 0);
-    push(&l, u, base);
-    approve(&l, base->run);
+    upload_package(&l, u, base);
+    upload_approve(&l, base->run);
     key = second_runner(&l, PACKAGE_CLASS);
     package_make(&(struct package_options){.executable = 2}, key, &run);
-    push(&l, u, &run);
+    upload_package(&l, u, &run);
     (void) snprintf(id, sizeof id, "/vs/b-%s", base->run);
     expect_page(&l, base->run, "", "key is revoked", false);
     /* an address of its own: an answer may be kept for the moment until the server sees a change */
@@ -215,9 +194,9 @@ static void green_status_rests_on_evidence_that_is_there(void **state)
     u = uploads_new(&l);
     live_start(&l, NULL);
     run = uploads_package(u, 1, 0);
-    push(&l, u, uploads_package(u, 0, 0));
-    approve(&l, uploads_package(u, 0, 0)->run);
-    push(&l, u, run);
+    upload_package(&l, u, uploads_package(u, 0, 0));
+    upload_approve(&l, uploads_package(u, 0, 0)->run);
+    upload_package(&l, u, run);
     assert_true(asprintf(&object, "%s/objects/%.2s/%s", l.data, run->hex, run->hex + 2) > 0);
     assert_true(asprintf(&aside, "%s/aside", l.dir) > 0);
     for (int i = 0; i < 2; i++) {
@@ -265,24 +244,24 @@ static void badge_is_the_worst_class(void **state)
     live_start(&l, NULL);
     badge_says(&l, "no data");
     key = second_runner(&l, "second-class");
-    push(&l, u, uploads_package(u, 0, 0));
-    approve(&l, uploads_package(u, 0, 0)->run);
+    upload_package(&l, u, uploads_package(u, 0, 0));
+    upload_approve(&l, uploads_package(u, 0, 0)->run);
     package_make(&(struct package_options){.machine_class = "second-class"}, key, &other);
-    push(&l, u, &other);
-    approve(&l, other.run);
+    upload_package(&l, u, &other);
+    upload_approve(&l, other.run);
     package_make(
         &(struct package_options){
             .machine_class = "second-class", .commit = commit, .probes = 2, .executable = 2},
         key, &red);
-    push(&l, u, &red);
+    upload_package(&l, u, &red);
     badge_says(&l, "REGRESSION");
     package_make(&(struct package_options){.commit = commit, .executable = 2}, uploads_key(u),
                  &green);
-    push(&l, u, &green);
+    upload_package(&l, u, &green);
     badge_says(&l, "REGRESSION");
     package_make(&(struct package_options){.commit = next, .executable = 3}, uploads_key(u),
                  &later);
-    push(&l, u, &later);
+    upload_package(&l, u, &later);
     badge_says(&l, "PENDING"); /* the other class has not said anything of this commit */
     package_free(&other);
     package_free(&red);

@@ -63,15 +63,6 @@ static void push(struct live *l, const struct uploads *u, const struct package_o
     package_free(&p);
 }
 
-static void approve(struct live *l, const char *run)
-{
-    const char *const argv[] = {"baseline", "approve",   run,          "--project", UPLOAD_PROJECT,
-                                "--gate",   UPLOAD_GATE, "--reviewer", "r",         "--reason",
-                                "first",    NULL};
-
-    assert_int_equal(live_admin(l, argv, NULL), 0);
-}
-
 static int status_of(const struct live *l, const char *target)
 {
     struct raw_response a;
@@ -101,7 +92,7 @@ static void counters_count_what_was_done(void **state)
     before = metrics_text(&l);
     assert_true(num_same(metric(before, "cleanrun_stored_runs"), 0));
     push(&l, u, &(struct package_options){.executable = 1}, uploads_key(u), 201, run);
-    approve(&l, run);
+    upload_approve(&l, run);
     push(&l, u, &(struct package_options){.executable = 2}, uploads_key(u), 201, run);
     push(&l, u, &(struct package_options){.executable = 3, .probes = 2}, uploads_key(u), 201, run);
     push(&l, u, &(struct package_options){.executable = 4, .rate = 10}, uploads_key(u), 201, run);

@@ -16,18 +16,6 @@ struct fixture {
     struct package base, run;
 };
 
-static void push(struct fixture *f, const struct package *p)
-{
-    struct raw_response a;
-
-    upload_archive(&f->live, f->uploads, UPLOAD_PROJECT, p, &a);
-    assert_int_equal(a.status, 201);
-    raw_response_fini(&a);
-    upload_statement(&f->live, f->uploads, UPLOAD_PROJECT, UPLOAD_GATE, p, &a);
-    assert_int_equal(a.status, 201);
-    raw_response_fini(&a);
-}
-
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
@@ -37,17 +25,11 @@ static int setup(void **state)
     f->uploads = uploads_new(&f->live);
     live_start(&f->live, NULL);
     package_make(&(struct package_options){.padding = 5000}, uploads_key(f->uploads), &f->base);
-    push(f, &f->base);
-    {
-        const char *const approve[] = {
-            "baseline",  "approve",    f->base.run, "--project", UPLOAD_PROJECT, "--gate",
-            UPLOAD_GATE, "--reviewer", "r",         "--reason",  "first",        NULL};
-
-        assert_int_equal(live_admin(&f->live, approve, NULL), 0);
-    }
+    upload_package(&f->live, f->uploads, &f->base);
+    upload_approve(&f->live, f->base.run);
     package_make(&(struct package_options){.padding = 5000, .executable = 2},
                  uploads_key(f->uploads), &f->run);
-    push(f, &f->run);
+    upload_package(&f->live, f->uploads, &f->run);
     *state = f;
     return 0;
 }

@@ -142,3 +142,24 @@ void upload_statement(struct live *l, const struct uploads *u, const char *proje
         asprintf(&headers, "%sContent-Type: application/vnd.dsse+json\r\n", u->authorization) > 0);
     raw_ask(l->port, "POST", target, headers, p->envelope, p->envelope_len, out);
 }
+
+void upload_package(struct live *l, const struct uploads *u, const struct package *p)
+{
+    struct raw_response r;
+
+    upload_archive(l, u, UPLOAD_PROJECT, p, &r);
+    assert_int_equal(r.status, 201);
+    raw_response_fini(&r);
+    upload_statement(l, u, UPLOAD_PROJECT, UPLOAD_GATE, p, &r);
+    assert_int_equal(r.status, 201);
+    raw_response_fini(&r);
+}
+
+void upload_approve(struct live *l, const char *run)
+{
+    const char *const argv[] = {"baseline", "approve",   run,          "--project", UPLOAD_PROJECT,
+                                "--gate",   UPLOAD_GATE, "--reviewer", "r",         "--reason",
+                                "first",    NULL};
+
+    assert_int_equal(live_admin(l, argv, NULL), 0);
+}

@@ -24,6 +24,10 @@ const struct package *uploads_package(struct uploads *u, size_t i, size_t paddin
  * answer is not read. */
 bool upload_send_archive(struct raw *r, const struct uploads *u, const struct package *p);
 bool upload_send_statement(struct raw *r, const struct uploads *u, const struct package *p);
+/* Archive and statement, both expected to be new. */
+void upload_package(struct live *l, const struct uploads *u, const struct package *p);
+/* Approves the run as the baseline of UPLOAD_GATE. */
+void upload_approve(struct live *l, const char *run);
 /* One request on a connection of its own. project and gate as in the address; headers: further
  * lines or NULL. */
 void upload_archive(struct live *l, const struct uploads *u, const char *project,
